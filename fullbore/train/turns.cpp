@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,9 +24,28 @@ namespace {
 
 /// Signals wake who waits; one that comes just before that is noticed after so long.
 constexpr int kSliceMilliseconds = 250;
-/// A report: resident bytes and samples, then the seconds of each step. Both ends are one executable: no byte order.
-constexpr size_t kHeadNumbers = 2;
+/// A report: resident bytes, samples and core, then the seconds of each step. Both ends are one executable: no byte order.
+constexpr size_t kHeadNumbers = 3;
 constexpr size_t kMostNumbers = kHeadNumbers + static_cast<size_t>(kMostStepsOfTurn);
+
+struct Grant {
+  int64_t steps = 0;
+  int64_t core = -1;
+};
+
+/// Has this thread go on there; from then on it may be moved as before. Nothing where it may not run there, or where the machine has
+/// more than 1,024 processors.
+void move_to_core(int64_t core) {
+  cpu_set_t allowed;
+  if (core < 0 || core >= CPU_SETSIZE || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+      !CPU_ISSET(static_cast<size_t>(core), &allowed))
+    return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<size_t>(core), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) == 0)
+    ::sched_setaffinity(0, sizeof allowed, &allowed);
+}
 
 bool is_readable(int socket, int milliseconds) {
   pollfd waited{.fd = socket, .events = POLLIN, .revents = 0};
@@ -67,13 +87,14 @@ bool Turns::wait(const std::function<bool()>& stop) {
     report();
     while (!is_readable(socket_.get(), kSliceMilliseconds))
       if (stop()) return false;
-    int64_t steps = 0;
+    Grant grant;
     ssize_t got = 0;
-    do got = ::recv(socket_.get(), &steps, sizeof steps, 0);
+    do got = ::recv(socket_.get(), &grant, sizeof grant, 0);
     while (got < 0 && errno == EINTR);
-    if (got != sizeof steps || steps < 1 || steps > kMostStepsOfTurn)
+    if (got != sizeof grant || grant.steps < 1 || grant.steps > kMostStepsOfTurn)
       throw DataError("whoever gave this run its turns is gone");
-    granted_ = steps;
+    granted_ = grant.steps;
+    move_to_core(grant.core);
   }
   --granted_;
   begin_ = std::chrono::steady_clock::now();
@@ -91,7 +112,8 @@ void Turns::finish() {
 }
 
 void Turns::report() {
-  std::vector<double> numbers = {static_cast<double>(peak_resident_bytes()), made_.samples};
+  std::vector<double> numbers = {static_cast<double>(peak_resident_bytes()), made_.samples,
+                                 static_cast<double>(::sched_getcpu())};
   numbers.insert(numbers.end(), made_.step_seconds.begin(), made_.step_seconds.end());
   made_ = {};
   if (!send_all(socket_.get(), numbers.data(), numbers.size() * sizeof(double)))
@@ -105,8 +127,9 @@ TurnSockets make_turn_sockets() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-bool grant_turn(const Descriptor& granting, int64_t steps) {
-  return send_all(granting.get(), &steps, sizeof steps);
+bool grant_turn(const Descriptor& granting, int64_t steps, int core) {
+  const Grant grant{.steps = steps, .core = core};
+  return send_all(granting.get(), &grant, sizeof grant);
 }
 
 TurnAnswer read_turn(const Descriptor& granting, int milliseconds, TurnReport& report) {
@@ -122,6 +145,7 @@ TurnAnswer read_turn(const Descriptor& granting, int milliseconds, TurnReport& r
   numbers.resize(bytes / sizeof(double));
   report.resident_peak_bytes = static_cast<int64_t>(numbers[0]);
   report.samples = numbers[1];
+  report.core = static_cast<int>(numbers[2]);
   report.step_seconds.assign(numbers.begin() + kHeadNumbers, numbers.end());
   return TurnAnswer::report;
 }

@@ -16,6 +16,7 @@ namespace fullbore {
 struct TurnReport {
   int64_t resident_peak_bytes = 0;
   double samples = 0;  ///< rows of the batches of these steps
+  int core = -1;  ///< of the processor, on which the thread that makes steps is now; -1: not known
   std::vector<double>
       step_seconds;  ///< of each step, with the wait for its batch; evaluations and checkpoints left out
 };
@@ -60,8 +61,9 @@ struct TurnSockets {
 /// DataError: the system has none to give.
 TurnSockets make_turn_sockets();
 
-/// Allows so many steps, of at most kMostStepsOfTurn. False: the run is gone.
-bool grant_turn(const Descriptor& granting, int64_t steps);
+/// Allows so many steps, of at most kMostStepsOfTurn. The turn begins on `core` of the processor, where the run may be there; -1:
+/// where it is. False: the run is gone.
+bool grant_turn(const Descriptor& granting, int64_t steps, int core = -1);
 /// The next report, where one comes within `milliseconds`. Failure: the run is gone, or it is none.
 enum class TurnAnswer { report, nothing, gone };
 TurnAnswer read_turn(const Descriptor& granting, int milliseconds, TurnReport& report);

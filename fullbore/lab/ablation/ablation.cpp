@@ -286,6 +286,7 @@ class Ablater {
                      {.steps = plan.steps,
                       .turn_seconds = request_.turn_seconds,
                       .seed = static_cast<uint64_t>(seed) * 1000 + group,
+                      .last_first = seed % 2 == 1,
                       .joules = joules},
                      stop_, progress);
     if (stopped()) {

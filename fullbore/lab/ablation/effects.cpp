@@ -21,8 +21,19 @@ bool is_complete(const std::vector<double>& row) {
   return std::ranges::all_of(row, [](double value) { return std::isfinite(value); });
 }
 
-/// Sum of squares that neither arms nor seeds explain.
-double residual_squares(const SeedTable& rows) {
+/// The figures of every second seed, from seed `first` on.
+std::vector<double> every_second(std::span<const double> row, size_t first) {
+  std::vector<double> result;
+  for (size_t seed = first; seed < row.size(); seed += 2) result.push_back(row[seed]);
+  return result;
+}
+
+/// Sum of squares that neither arms nor seeds explain, and how many degrees of freedom it has.
+struct Residual {
+  double squares = 0;
+  double freedom = 0;
+};
+Residual residual(const SeedTable& rows) {
   const size_t seeds = rows.front().size();
   std::vector<double> of_seed(seeds, 0);
   double overall = 0;
@@ -31,41 +42,61 @@ double residual_squares(const SeedTable& rows) {
     for (size_t seed = 0; seed < seeds; ++seed)
       of_seed[seed] += row[seed] / static_cast<double>(rows.size());
   }
-  double squares = 0;
+  Residual result{.freedom = static_cast<double>((rows.size() - 1) * (seeds - 1))};
   for (const std::vector<double>& row : rows)
     for (size_t seed = 0; seed < seeds; ++seed) {
-      const double residual = row[seed] - mean(row) - of_seed[seed] + overall;
-      squares += residual * residual;
+      const double rest = row[seed] - mean(row) - of_seed[seed] + overall;
+      result.squares += rest * rest;
     }
-  return squares;
+  return result;
 }
 
 }  // namespace
 
 ErrorVariance error_variance(std::span<const SeedTable> tables) {
-  double squares = 0;
-  double freedom = 0;
+  Residual sum;
+  const auto add = [&](const SeedTable& rows) {
+    const Residual of_rows = residual(rows);
+    sum.squares += of_rows.squares;
+    sum.freedom += of_rows.freedom;
+  };
   for (const SeedTable& table : tables) {
     SeedTable rows;
     std::ranges::copy_if(table, std::back_inserter(rows), is_complete);
     if (rows.size() < 2 || rows.front().size() < 2) continue;
-    squares += residual_squares(rows);
-    freedom += static_cast<double>((rows.size() - 1) * (rows.front().size() - 1));
+    constexpr size_t kSeedsForTwoOrders = 4;
+    if (rows.front().size() < kSeedsForTwoOrders) {
+      add(rows);
+      continue;
+    }
+    for (const size_t first : {0, 1}) {
+      SeedTable of_order;
+      for (const std::vector<double>& row : rows) of_order.push_back(every_second(row, first));
+      add(of_order);
+    }
   }
-  if (freedom == 0) return {};
-  return {squares / freedom, freedom};
+  if (sum.freedom == 0) return {};
+  return {sum.squares / sum.freedom, sum.freedom};
 }
 
 Effect effect(std::span<const double> differences, const ErrorVariance& error, int tests) {
   Effect result;
-  std::vector<double> known;
-  std::ranges::copy_if(differences, std::back_inserter(known),
-                       [](double value) { return std::isfinite(value); });
-  result.seeds = static_cast<int>(known.size());
-  if (known.empty()) return result;
-  result.difference = mean(known);
+  double orders = 0;
+  double sum = 0;
+  double variances = 0;  ///< of the means, where a difference has one of 1
+  for (const size_t first : {0, 1}) {
+    std::vector<double> known = every_second(differences, first);
+    std::erase_if(known, [](double value) { return !std::isfinite(value); });
+    if (known.empty()) continue;
+    result.seeds += static_cast<int>(known.size());
+    orders += 1;
+    sum += mean(known);
+    variances += 1 / static_cast<double>(known.size());
+  }
+  if (result.seeds == 0) return result;
+  result.difference = sum / orders;
   if (error.freedom == 0) return result;
-  const double deviation = std::sqrt(2 * error.variance / static_cast<double>(known.size()));
+  const double deviation = std::sqrt(2 * error.variance * variances) / orders;
   const double half = deviation * student_critical((1 - 0.95) / 2, error.freedom);
   result.low = result.difference - half;
   result.high = result.difference + half;

@@ -10,8 +10,10 @@ using SeedTable = std::vector<std::vector<double>>;
 
 /// How much one process differs from the next where nothing differs between them: memory lies elsewhere, and the machine has its
 /// minutes. What seeds and arms do is taken out: the mean square of the residuals of a two-way layout without interactions, pooled
-/// over tables. Arms with a figure missing are left out. Source: Montgomery 2017, "Design and Analysis of Experiments", section 4.1,
-/// the randomized complete block design with seeds as its blocks.
+/// over tables. Arms with a figure missing are left out. From four seeds on even and odd ones have a layout each: an arm's place in
+/// the order of starts is another there (TurnOptions::last_first), and what a place does to an arm is no spread of processes.
+/// Source: Montgomery 2017, "Design and Analysis of Experiments", section 4.1, the randomized complete block design with seeds as
+/// its blocks.
 struct ErrorVariance {
   double variance = std::numeric_limits<double>::quiet_NaN();
   double freedom = 0;  ///< degrees; 0: nothing is known
@@ -22,7 +24,7 @@ ErrorVariance error_variance(std::span<const SeedTable> tables);
 struct Effect {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-  double difference = kUnknown;            ///< mean over seeds
+  double difference = kUnknown;            ///< even and odd seeds have half each of this mean
   double low = kUnknown, high = kUnknown;  ///< 95 %
   double p = kUnknown;  ///< of a difference as large in either direction, were there none
   double p_corrected =

@@ -25,9 +25,10 @@ double seconds_since(Clock::time_point begin) {
 /// A run of the group while it lives.
 class Member {
  public:
+  /// `core`: where the turn before ended, of whatever member.
   Member(const TrainingRequest& request, const TurnOptions& options, const StopRequest& stop,
-         TurnRun& run)
-      : request_(request), options_(options), stop_(stop), run_(run) {
+         TurnRun& run, int& core)
+      : request_(request), options_(options), stop_(stop), run_(run), core_(core) {
     TurnSockets sockets = make_turn_sockets();
     ChildCommand command = training_command(request);
     command.descriptor = sockets.running.get();
@@ -52,7 +53,7 @@ class Member {
     const size_t made = run_.step_seconds.size();
     const double samples = run_.samples;
     const double joules = options_.joules ? options_.joules() : 0;
-    if (!grant_turn(socket_, steps)) end(child_->wait(options_.turn_limit_seconds, stop_));
+    if (!grant_turn(socket_, steps, core_)) end(child_->wait(options_.turn_limit_seconds, stop_));
     if (!lives() || !take_report(options_.turn_limit_seconds)) return;
     count_joules(joules, samples, seconds_since(start), made);
     while (lives() && std::ssize(run_.step_seconds) >= options_.steps)
@@ -103,6 +104,7 @@ class Member {
       give_up();
       return false;
     }
+    core_ = report.core;
     const auto made = static_cast<int64_t>(run_.step_seconds.size());
     if (!report.step_seconds.empty()) run_.turns.push_back(made);
     run_.step_seconds.insert(run_.step_seconds.end(), report.step_seconds.begin(),
@@ -122,12 +124,14 @@ class Member {
   const TurnOptions& options_;
   const StopRequest& stop_;
   TurnRun& run_;
+  int& core_;
   std::optional<ChildProcess> child_;
   Descriptor socket_;
 };
 
-/// Fewer than there is time for where the run is short: a time is told by many turns.
-constexpr int64_t kLeastTurns = 24;
+/// Where there are steps for them: what neighbours on a machine do changes within a second, and hits alike only what is made close
+/// together.
+constexpr int64_t kLeastTurns = 64;
 
 int64_t steps_per_turn(std::span<const TurnRun> runs, const TurnOptions& options) {
   double fastest = std::numeric_limits<double>::infinity();
@@ -170,16 +174,20 @@ std::vector<TurnRun> run_in_turns(std::span<const TrainingRequest> requests,
                                   const std::function<void(int64_t steps)>& progress) {
   const Clock::time_point begin = Clock::now();
   std::vector<TurnRun> runs(requests.size());
-  std::vector<std::unique_ptr<Member>> members;
+  // A core whose neighbour is busy, or a slower one, would be some runs' alone for seconds: the system leaves those that
+  // wake where they were.
+  int core = -1;
+  std::vector<std::unique_ptr<Member>> members(requests.size());
   const auto tell = [&] {
     int64_t steps = 0;
     for (const TurnRun& run : runs) steps += std::ssize(run.step_seconds);
     if (progress) progress(steps);
   };
   // One after the other: what a start costs is no other run's time.
-  for (size_t i = 0; i < requests.size(); ++i) {
-    members.push_back(std::make_unique<Member>(requests[i], options, stop, runs[i]));
-    members.back()->begin();
+  for (size_t place = 0; place < requests.size(); ++place) {
+    const size_t i = options.last_first ? requests.size() - 1 - place : place;
+    members[i] = std::make_unique<Member>(requests[i], options, stop, runs[i], core);
+    members[i]->begin();
     tell();
   }
   // A short round tells how long steps take once caches are filled.

@@ -14,6 +14,9 @@ struct TurnOptions {
   int64_t steps = 0;           ///< of each run: train.steps
   double turn_seconds = 0.25;  ///< that the fastest run's turns take, roughly
   uint64_t seed = 1;           ///< of the order within rounds
+  /// The run that is started first finds the machine's memory as others left it, and may be 1 to 2 % slower for all of its
+  /// life: whoever measures a group again has it started the other way round.
+  bool last_first = false;
   double start_seconds =
       900;  ///< in which a run must be ready for its first step, else it is killed
   std::function<double()> joules = {};  ///< taken so far by the machine; empty, or NaN: not known
@@ -40,7 +43,8 @@ struct TurnRun {
 };
 
 /// Makes the runs side by side, by turns: each is started and makes its first step, then all make as many steps each in every
-/// round, so many that the fastest takes `turn_seconds`, or fewer, for at least two dozen rounds; an order is drawn for each two rounds, of which the second has it backwards.
+/// round, so many that the fastest takes `turn_seconds`, or fewer, for at least 64 rounds; an order is drawn for each two
+/// rounds, of which the second has it backwards. A turn begins on the core of the processor on which the one before ended.
 /// Who waits sleeps. One that fails, or is refused, is a
 /// result with its reason, and the others go on. Where `stop` says so all are stopped; their results say that.
 /// `progress`, if set, is told the steps made, of all runs together.

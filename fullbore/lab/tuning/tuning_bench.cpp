@@ -107,6 +107,7 @@ std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& poin
                                                  {.steps = steps,
                                                   .turn_seconds = request_.turn_seconds,
                                                   .seed = static_cast<uint64_t>(number),
+                                                  .last_first = number % 2 == 1,
                                                   .turn_limit_seconds = limits.turn_seconds,
                                                   .seconds = limits.seconds},
                                                  stop_);
