@@ -15,6 +15,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/cache_directory.h"
+#include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/threads.h"
@@ -29,6 +30,7 @@ namespace {
 
 struct TuneArguments {
   TuningRequest request;
+  std::optional<std::string> batch_sizes;
   std::string memory;
   std::string quality = "margin";
   bool again = false;
@@ -95,6 +97,12 @@ void clear_folder(const std::string& folder) {
 
 ExitCode run_tune(TuneArguments arguments) {
   TuningRequest& request = arguments.request;
+  if (arguments.batch_sizes) {
+    if (arguments.batch_sizes->empty())
+      throw UsageError(
+          "lab: --batch-sizes is empty; it names those that may be chosen, as in 8,16,32");
+    request.scope.batch_sizes = *arguments.batch_sizes;
+  }
   if (!arguments.memory.empty())
     request.overrides.push_back("engine.memory_budget=" + arguments.memory);
   request.settings = named_config(request.config, request.overrides);
@@ -150,7 +158,7 @@ void add_lab_tune_command(Command lab) {
                   "A pass, a key, or key=value,value to try; repeatable; by default all there are")
       .one_value_each_time();
   command.add_option(
-      "--batch-sizes", request.scope.batch_sizes,
+      "--batch-sizes", arguments->batch_sizes,
       "Batch sizes that may be chosen, as in 8,16,32; they change what a step learns");
   command
       .add_option("--quality", arguments->quality,

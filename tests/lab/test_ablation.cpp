@@ -228,6 +228,7 @@ TEST(Kept, PlansAndRunsAreReadAsTheyWereWrittenAndDamageIsSeen) {
   for (PlannedArm& arm : plan.arms) arm.arm.on = {true};
   plan.arms[2].same_as = 1;
   plan.groups = {{0, 0, 1}};
+  plan.cut_seeds = 3;
   const std::string path = folder / "plan.json";
   ASSERT_TRUE(write_ablation_plan(path, plan).ok());
   EXPECT_EQ(read_ablation_plan(path).value(), plan);
@@ -311,6 +312,26 @@ TEST(Effects, OfTwoPercentAreFoundAndThoseOfNothingAreNot) {
     const SeedTable table = synthetic({0, 0, 0.02}, 4, 0.003, draws);
     found += effect_of(table, 2, 1).p < 0.01 ? 1 : 0;
     alarms += effect_of(table, 1, 1).p < 0.01 ? 1 : 0;
+  }
+  EXPECT_GE(found, kTables * 19 / 20);
+  EXPECT_LE(alarms, kTables / 50);
+}
+
+TEST(Effects, OfTheOrderOfStartsAreNeitherAnArmsNorSpread) {
+  PhiloxStream draws(9);
+  int found = 0;
+  int alarms = 0;
+  constexpr int kTables = 500;
+  for (int i = 0; i < kTables; ++i) {
+    // Five seeds; the first that is started is 2 % slower: the base with even seeds, the arm with odd ones.
+    SeedTable table = synthetic({0, 0, 0.02}, 5, 0.003, draws);
+    for (size_t seed = 0; seed < 5; ++seed) table[seed % 2 == 0 ? 0 : 2][seed] += 0.02;
+    const Effect arm = effect_of(table, 2, 1);
+    EXPECT_NEAR(arm.difference, 0.02, 0.015);
+    found += arm.p < 0.01 ? 1 : 0;
+    // Of the arm's own place nothing is left.
+    for (double& value : table[2]) value -= 0.02;
+    alarms += effect_of(table, 2, 1).p < 0.01 ? 1 : 0;
   }
   EXPECT_GE(found, kTables * 19 / 20);
   EXPECT_LE(alarms, kTables / 50);

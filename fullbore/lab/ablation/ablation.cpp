@@ -220,6 +220,20 @@ class Ablater {
     return true;
   }
 
+  /// What takes longer than the trials told, as evaluations without kernels do, ends with fewer seeds, of which two are needed.
+  bool is_out_of_time(int64_t seeds_done) const {
+    constexpr int64_t kLeastSeeds = 2;
+    return request_.minutes > 0 && seeds_done >= kLeastSeeds && elapsed() > request_.minutes * 60;
+  }
+
+  void cut_seeds(int64_t seeds_done) {
+    AblationPlan& plan = result_.plan;
+    plan.cut_seeds += plan.seeds - seeds_done;
+    plan.seeds = seeds_done;
+    result_.runs.resize(static_cast<size_t>(seeds_done));
+    save_plan();
+  }
+
   void measure(const std::function<void(const AblationPlan&)>& told) {
     const AblationPlan& plan = result_.plan;
     if (result_.trials.empty()) read_trials();
@@ -231,6 +245,7 @@ class Ablater {
       all += plan.seeds * plan.steps * std::ssize(group);
     result_.runs.assign(static_cast<size_t>(plan.seeds), {});
     for (int64_t seed = 0; seed < plan.seeds; ++seed) {
+      if (is_out_of_time(seed)) return cut_seeds(seed);
       make_own_folder(fmt::format("{}/runs/seed-{}", request_.folder, seed)).take_or_throw();
       for (size_t group = 0; group < plan.groups.size(); ++group) {
         std::vector<MeasuredRun>& runs = result_.runs[static_cast<size_t>(seed)].emplace_back();

@@ -78,7 +78,7 @@ std::string problem_of(const AblationPlan& plan) {
   }
   constexpr int64_t kMostRuns = 1'000'000;
   if (plan.seeds < (plan.steps > 0 ? 1 : 0) || plan.seeds > kMostRuns || plan.steps < 0 ||
-      plan.steps > 1'000'000'000)
+      plan.steps > 1'000'000'000 || plan.cut_seeds < 0 || plan.cut_seeds > kMostRuns)
     return "seeds or steps are none";
   for (const std::vector<size_t>& group : plan.groups) {
     if (group.empty() || group.size() > kMostInGroup) return "a group has no arms, or too many";
@@ -237,6 +237,7 @@ Status write_ablation_plan(const std::string& path, const AblationPlan& plan) {
                                        {"alone", plan.alone},
                                        {"arms", arms},
                                        {"seeds", plan.seeds},
+                                       {"cut_seeds", plan.cut_seeds},
                                        {"steps", plan.steps},
                                        {"evaluation_interval", plan.evaluation_interval},
                                        {"estimated_seconds", plan.estimated_seconds},
@@ -259,6 +260,7 @@ Result<AblationPlan> parse_ablation_plan(const std::string& text, const std::str
     plan.alone = json.at("alone").get<std::vector<std::string>>();
     for (const nlohmann::json& each : json.at("arms")) plan.arms.push_back(arm_of(each));
     plan.seeds = json.at("seeds").get<int64_t>();
+    plan.cut_seeds = json.at("cut_seeds").get<int64_t>();
     plan.steps = json.at("steps").get<int64_t>();
     plan.evaluation_interval = json.at("evaluation_interval").get<int64_t>();
     plan.estimated_seconds = json.at("estimated_seconds").get<double>();

@@ -33,7 +33,9 @@ struct AblationPlan {
       alone;  ///< names of those that do not go together with the others, with why
   std::vector<PlannedArm> arms;  ///< the base first
   int64_t seeds = 0;             ///< 0: not decided yet
-  int64_t steps = 0;             ///< of each run; 0: not decided yet
+  int64_t cut_seeds =
+      0;              ///< of those decided on, how many time did not reach; `seeds` is without them
+  int64_t steps = 0;  ///< of each run; 0: not decided yet
   int64_t evaluation_interval = 0;
   double estimated_seconds = 0;  ///< of all that follows the trial
   std::vector<std::vector<size_t>>

@@ -279,6 +279,7 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
   report.config = request.config;
   report.unit = plan.arms[0].plan.unit;
   report.seeds = plan.seeds;
+  report.cut_seeds = plan.cut_seeds;
   report.steps = plan.steps;
   report.configured_steps = request.settings.train.steps;
   for (const Switch& each : plan.switches) report.switches.push_back(each.name);

@@ -71,6 +71,7 @@ struct AblationReport {
   std::string energy;                               ///< why energy is not told
   std::string energy_of = "processors and memory";  ///< what energy is told of
   int64_t seeds = 0;
+  int64_t cut_seeds = 0;  ///< for which there was no time left
   int64_t steps = 0;
   int64_t configured_steps = 0;
   std::vector<std::string> switches;

@@ -175,6 +175,10 @@ std::vector<std::string> ablation_notes(const AblationReport& report) {
         "five: {} %.",
         percent(std::exp(report.control.difference)), percent(std::exp(report.control.low)),
         percent(std::exp(report.control.high)), number(report.detectable * 100, "{:.1f}")));
+  if (report.cut_seeds > 0)
+    notes.push_back(fmt::format(
+        "Runs took longer than their trials told: time was over before {} of {}; raise --minutes.",
+        report.cut_seeds, counted(report.seeds + report.cut_seeds, "seed")));
   for (const ArmReport& arm : report.arms)
     if (has_figures(arm) && arm.roofline_share > 1) {
       notes.push_back(

@@ -83,6 +83,7 @@ nlohmann::ordered_json to_json(const AblationReport& report) {
           {"energy", report.energy},
           {"energy_of", report.energy.empty() ? report.energy_of : ""},
           {"seeds", report.seeds},
+          {"cut_seeds", report.cut_seeds},
           {"steps", report.steps},
           {"configured_steps", report.configured_steps},
           {"switches", report.switches},
