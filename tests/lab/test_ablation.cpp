@@ -337,6 +337,57 @@ TEST(Effects, OfTheOrderOfStartsAreNeitherAnArmsNorSpread) {
   EXPECT_LE(alarms, kTables / 50);
 }
 
+TEST(Effects, OfAFewUnluckyProcessesAreClipped) {
+  PhiloxStream draws(11);
+  int found = 0;
+  int found_as_they_are = 0;
+  int alarms = 0;
+  constexpr int kTables = 400;
+  for (int i = 0; i < kTables; ++i) {
+    // Of processes that differ by 1 % one of twenty-five is 8 % slower.
+    SeedTable table = synthetic({0, 0, 0.02}, 28, 0.01, draws);
+    for (std::vector<double>& row : table)
+      for (double& value : row) value += draws.below(25) == 0 ? 0.08 : 0;
+    found_as_they_are += effect_of(table, 2, 1).p < 0.01 ? 1 : 0;
+    const ClippedTables clipped = clip_outliers({&table, 1});
+    ErrorVariance error = error_variance(clipped.tables);
+    error.variance *= clipped.variance_factor;
+    const auto p = [&](size_t arm) {
+      std::vector<double> differences;
+      for (size_t seed = 0; seed < table[0].size(); ++seed)
+        differences.push_back(clipped.tables[0][arm][seed] - clipped.tables[0][0][seed]);
+      return effect(differences, error, 1).p;
+    };
+    found += p(2) < 0.01 ? 1 : 0;
+    alarms += p(1) < 0.01 ? 1 : 0;
+  }
+  EXPECT_GE(found, kTables * 19 / 20);
+  EXPECT_LT(found_as_they_are, found);
+  EXPECT_LE(alarms, kTables / 50);
+}
+
+TEST(Effects, AreNotClippedWhereSeedsAreFewOrNothingIsFar) {
+  PhiloxStream draws(3);
+  SeedTable few = synthetic({0, 0.1}, 9, 0.01, draws);
+  few[1][4] += 1;
+  EXPECT_EQ(clip_outliers({&few, 1}).tables[0], few);
+  EXPECT_EQ(clip_outliers({&few, 1}).variance_factor, 1);
+  // Residuals of the same size, one sign or the other; and an arm that lacks a figure.
+  SeedTable even(3, std::vector<double>(12));
+  for (size_t seed = 0; seed < 12; ++seed)
+    for (size_t arm = 0; arm < 2; ++arm) even[arm][seed] = (seed / 2 + arm) % 2 == 0 ? 0.01 : -0.01;
+  even[2][5] = std::nan("");
+  const ClippedTables same = clip_outliers({&even, 1});
+  EXPECT_EQ(same.variance_factor, 1);
+  for (size_t arm = 0; arm < 2; ++arm)
+    for (size_t seed = 0; seed < 12; ++seed)
+      EXPECT_NEAR(same.tables[0][arm][seed], even[arm][seed], 1e-15);
+  const SeedTable equal(2, std::vector<double>(12, 1.0));
+  const ClippedTables of_equal = clip_outliers({&equal, 1});
+  for (const std::vector<double>& row : of_equal.tables[0])
+    for (const double value : row) EXPECT_NEAR(value, 1, 1e-12);
+}
+
 TEST(Effects, NeedTwoSeeds) {
   const SeedTable table = {{0}, {1}};
   const Effect found = effect(std::vector<double>{1}, error_variance({&table, 1}), 1);

@@ -108,6 +108,14 @@ std::vector<SeedTable> time_tables(const Runs& runs) {
   return tables;
 }
 
+/// Of an arm and the base of its group, by seed; alone in a group an arm has its figures from the base already.
+std::vector<double> differences_of(const SeedTable& table, size_t place, bool is_beside_base) {
+  std::vector<double> differences = table[place];
+  for (size_t seed = 0; is_beside_base && seed < differences.size(); ++seed)
+    differences[seed] -= table[0][seed];
+  return differences;
+}
+
 /// Where the arm that ends first does, in what `at` makes of a run's last evaluation.
 template <class At>
 double common_end(const Runs& runs, const std::vector<size_t>& arms, size_t seed, const At& at) {
@@ -297,7 +305,9 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
   const QualityMetrics shown = judged.empty() ? QualityMetrics{{.name = "loss"}} : judged;
 
   const std::vector<SeedTable> tables = time_tables(runs);
-  const ErrorVariance error = error_variance(tables);
+  const ClippedTables clipped = clip_outliers(tables);
+  ErrorVariance error = error_variance(clipped.tables);
+  error.variance *= clipped.variance_factor;
   std::vector<size_t> complete;  // arms with a run for every seed
   report.arms.resize(plan.arms.size());
   for (size_t i = 0; i < plan.arms.size(); ++i) {
@@ -320,12 +330,13 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
       if (index == 0) {
         if (group > 0 || place != 1) continue;
         report.control_log_times = tables[0][1];
-        report.control = effect(tables[0][1], error, tests);
+        report.control = effect(differences_of(clipped.tables[0], 1, true), error, tests);
         continue;
       }
       if (!arm.reason.empty()) continue;
       arm.log_times = tables[group][place];
-      arm.time = effect(arm.log_times, error, tests);
+      const bool is_beside_base = runs.groups()[group][0] == 0;
+      arm.time = effect(differences_of(clipped.tables[group], place, is_beside_base), error, tests);
       effects.push_back(&arm.time);
     }
   correct(effects);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "fullbore/lab/quality/equivalence.h"
 #include "fullbore/lab/quality/student_t.h"
+#include "fullbore/monitor/sample_statistics.h"
 
 namespace fullbore {
 namespace {
@@ -28,55 +30,117 @@ std::vector<double> every_second(std::span<const double> row, size_t first) {
   return result;
 }
 
-/// Sum of squares that neither arms nor seeds explain, and how many degrees of freedom it has.
-struct Residual {
-  double squares = 0;
-  double freedom = 0;
+/// Of a table: arms whose figures are complete, and seeds whose runs were started in the same order.
+struct Layout {
+  std::vector<size_t> arms;
+  std::vector<size_t> seeds;
+  double figures() const { return static_cast<double>(arms.size() * seeds.size()); }
+  double freedom() const { return static_cast<double>((arms.size() - 1) * (seeds.size() - 1)); }
 };
-Residual residual(const SeedTable& rows) {
-  const size_t seeds = rows.front().size();
-  std::vector<double> of_seed(seeds, 0);
+
+std::vector<Layout> layouts_of(const SeedTable& table) {
+  Layout all;
+  for (size_t arm = 0; arm < table.size(); ++arm)
+    if (is_complete(table[arm])) all.arms.push_back(arm);
+  if (all.arms.size() < 2 || table[all.arms[0]].size() < 2) return {};
+  all.seeds.resize(table[all.arms[0]].size());
+  std::iota(all.seeds.begin(), all.seeds.end(), size_t{0});
+  constexpr size_t kSeedsForTwoOrders = 4;
+  if (all.seeds.size() < kSeedsForTwoOrders) return {all};
+  std::vector<Layout> orders(2, {.arms = all.arms, .seeds = {}});
+  for (const size_t seed : all.seeds) orders[seed % 2].seeds.push_back(seed);
+  return orders;
+}
+
+/// By arm and seed of the layout: the arm's mean and the seed's, less the mean of all.
+SeedTable fitted(const SeedTable& table, const Layout& layout) {
+  std::vector<double> of_arm(layout.arms.size(), 0);
+  std::vector<double> of_seed(layout.seeds.size(), 0);
   double overall = 0;
-  for (const std::vector<double>& row : rows) {
-    overall += mean(row) / static_cast<double>(rows.size());
-    for (size_t seed = 0; seed < seeds; ++seed)
-      of_seed[seed] += row[seed] / static_cast<double>(rows.size());
-  }
-  Residual result{.freedom = static_cast<double>((rows.size() - 1) * (seeds - 1))};
-  for (const std::vector<double>& row : rows)
-    for (size_t seed = 0; seed < seeds; ++seed) {
-      const double rest = row[seed] - mean(row) - of_seed[seed] + overall;
-      result.squares += rest * rest;
+  for (size_t i = 0; i < layout.arms.size(); ++i)
+    for (size_t j = 0; j < layout.seeds.size(); ++j) {
+      const double value = table[layout.arms[i]][layout.seeds[j]];
+      of_arm[i] += value / static_cast<double>(layout.seeds.size());
+      of_seed[j] += value / static_cast<double>(layout.arms.size());
+      overall += value / layout.figures();
     }
-  return result;
+  SeedTable fit(layout.arms.size());
+  for (size_t i = 0; i < layout.arms.size(); ++i)
+    for (const double seed : of_seed) fit[i].push_back(of_arm[i] + seed - overall);
+  return fit;
 }
 
 }  // namespace
 
 ErrorVariance error_variance(std::span<const SeedTable> tables) {
-  Residual sum;
-  const auto add = [&](const SeedTable& rows) {
-    const Residual of_rows = residual(rows);
-    sum.squares += of_rows.squares;
-    sum.freedom += of_rows.freedom;
+  double squares = 0;
+  double freedom = 0;
+  for (const SeedTable& table : tables)
+    for (const Layout& layout : layouts_of(table)) {
+      const SeedTable fit = fitted(table, layout);
+      for (size_t i = 0; i < layout.arms.size(); ++i)
+        for (size_t j = 0; j < layout.seeds.size(); ++j)
+          squares += std::pow(table[layout.arms[i]][layout.seeds[j]] - fit[i][j], 2);
+      freedom += layout.freedom();
+    }
+  if (freedom == 0) return {};
+  return {squares / freedom, freedom};
+}
+
+ClippedTables clip_outliers(std::span<const SeedTable> tables) {
+  constexpr size_t kLeastSeeds = 10;
+  constexpr double kDeviationsOfMedian = 1.4826;  // of normal residuals
+  constexpr double kMostDeviations = 1.5;
+  constexpr int kMostRounds = 100;
+  ClippedTables result{.tables = {tables.begin(), tables.end()}};
+  struct Part {
+    size_t table;
+    Layout layout;
   };
-  for (const SeedTable& table : tables) {
-    SeedTable rows;
-    std::ranges::copy_if(table, std::back_inserter(rows), is_complete);
-    if (rows.size() < 2 || rows.front().size() < 2) continue;
-    constexpr size_t kSeedsForTwoOrders = 4;
-    if (rows.front().size() < kSeedsForTwoOrders) {
-      add(rows);
-      continue;
+  std::vector<Part> parts;
+  double figures = 0;
+  double freedom = 0;
+  for (size_t table = 0; table < tables.size(); ++table)
+    for (Layout& layout : layouts_of(tables[table])) {
+      if (tables[table][layout.arms[0]].size() < kLeastSeeds) continue;
+      figures += layout.figures();
+      freedom += layout.freedom();
+      parts.push_back({table, std::move(layout)});
     }
-    for (const size_t first : {0, 1}) {
-      SeedTable of_order;
-      for (const std::vector<double>& row : rows) of_order.push_back(every_second(row, first));
-      add(of_order);
+  for (int round = 0; round < kMostRounds && freedom > 0; ++round) {
+    std::vector<SeedTable> fits;
+    std::vector<double> sizes;
+    for (const Part& part : parts) {
+      const auto& [arms, seeds] = part.layout;
+      const SeedTable& fit = fits.emplace_back(fitted(result.tables[part.table], part.layout));
+      for (size_t i = 0; i < arms.size(); ++i)
+        for (size_t j = 0; j < seeds.size(); ++j)
+          sizes.push_back(std::abs(tables[part.table][arms[i]][seeds[j]] - fit[i][j]));
     }
+    const double limit =
+        kMostDeviations * kDeviationsOfMedian * median(sizes) * std::sqrt(figures / freedom);
+    double change = 0;
+    double within = 0;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const auto& [arms, seeds] = parts[k].layout;
+      for (size_t i = 0; i < arms.size(); ++i)
+        for (size_t j = 0; j < seeds.size(); ++j) {
+          const double fit = fits[k][i][j];
+          const double rest = tables[parts[k].table][arms[i]][seeds[j]] - fit;
+          double& kept = result.tables[parts[k].table][arms[i]][seeds[j]];
+          const double clipped = fit + std::clamp(rest, -limit, limit);
+          change = std::max(change, std::abs(clipped - kept));
+          kept = clipped;
+          within += std::abs(rest) <= limit ? 1 : 0;
+        }
+    }
+    const double share = within / figures;
+    const double correction = 1 + (figures - freedom) / figures * (1 - share) / share;
+    result.variance_factor = std::pow(correction / share, 2);
+    constexpr double kSettled = 1e-6;
+    if (change <= kSettled * limit) break;
   }
-  if (sum.freedom == 0) return {};
-  return {sum.squares / sum.freedom, sum.freedom};
+  return result;
 }
 
 Effect effect(std::span<const double> differences, const ErrorVariance& error, int tests) {
