@@ -15,6 +15,7 @@
 #include "fullbore/app/doctor_card.h"
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/sensors_json.h"
 #include "fullbore/app/version.h"
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
@@ -205,20 +206,6 @@ void print_sensors(const std::vector<SensorReading>& sensors) {
       missing.emplace_back(each.name, each.missing);
   }
   for (const auto& [names, why] : missing) print_output("  no {}: {}\n", names, why);
-}
-
-/// By name: {"unit", "value"} or {"unit", "missing"}.
-nlohmann::ordered_json sensors_json(const std::vector<SensorReading>& sensors) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const SensorReading& each : sensors) {
-    json[each.name] = {{"unit", each.unit}};
-    if (each.missing.empty())
-      json[each.name]["value"] =
-          std::isnan(each.value) ? nlohmann::ordered_json() : nlohmann::ordered_json(each.value);
-    else
-      json[each.name]["missing"] = each.missing;
-  }
-  return json;
 }
 
 void print_text(const Diagnosis& d) {

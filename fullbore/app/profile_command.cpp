@@ -11,7 +11,10 @@
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/sensors_json.h"
 #include "fullbore/app/version.h"
+#include "fullbore/device/occupancy.h"
+#include "fullbore/monitor/card_readings.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/step_profile.h"
@@ -116,7 +119,13 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   Machine machine = known_machine(runner.device());
   StepProfile profile(profiled_shapes(runner), machine.peaks);
   const std::unique_ptr<TraceFile> trace = make_trace(arguments, trace_path, runner, workers);
+  // Of a card its own figures too, at the end of its work.
+  auto* const card = dynamic_cast<OccupancySource*>(&runner.device());
+  const std::unique_ptr<SensorSource> sensors = card == nullptr ? nullptr : card_sensors();
+  std::vector<SensorReading> readings;
+  if (card != nullptr) profile.set_occupancies(*card);
   run_phases(arguments, runner, profile, *trace, console);
+  if (sensors != nullptr) sensors->read(0, readings);
   machine = settle_peaks(
       machine,
       [&](const MachinePeaks& peaks) {
@@ -135,6 +144,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
     print_output("{}\nbatches: {}\n", about, job.batches);
     for (const std::string& decision : job.decisions) print_output("memory: {}\n", decision);
     print_output("{}", text(profile, static_cast<size_t>(arguments.top), columns));
+    for (const std::string& line : card_lines(readings)) print_output("{}\n", line);
   }
   if (!arguments.json.empty()) {
     nlohmann::ordered_json json = {{"schema", 1},
@@ -143,6 +153,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
                                    {"job", about},
                                    {"decisions", job.decisions}};
     json.update(to_json(profile));
+    if (card != nullptr) json["sensors"] = sensors_json(readings);
     write_output_file(arguments.json, json_text(json));
   }
   if (trace_path.empty()) return ExitCode::kOk;
@@ -191,6 +202,8 @@ void add_profile_command(Command root) {
       "share of the step, launches per step, GFLOP/s, GB/s, and how much it reaches of\n"
       "what the machine's measured peaks allow. Launches inside loops count. Nothing is\n"
       "saved but the timeline (--trace \"\": not that either), for ui.perfetto.dev.\n"
+      "\nOn a card a row has the kernel's theoretical occupancy too, and what limits it;\n"
+      "below the table stands what NVIDIA's library says of the card at the end.\n"
       "\nWhere batches come in several shapes (data.batching=buckets) a step is one of the\n"
       "mixture that was recorded: each shape's medians, by how many of the steps had it.\n"
       "A table of the shapes comes first; a kernel that knows no batch, such as the\n"

@@ -1,11 +1,13 @@
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fullbore/device/occupancy.h"
 #include "fullbore/device/recorder.h"
 #include "fullbore/monitor/trace_file.h"
 #include "fullbore/plan/launch_list.h"
@@ -26,6 +28,8 @@ struct KernelProfile {
   double flops = 0;             ///< per step
   double bytes = 0;             ///< per step, every operand moved once
   double roofline_seconds = 0;  ///< per step: what flops and bytes take at the machine's peaks
+  /// Of the launches, the one that is held least. Empty: the device has no such thing, or it is no kernel.
+  std::optional<Occupancy> occupancy = {};
 };
 
 /// The program for one shape of batch.
@@ -51,6 +55,9 @@ class StepProfile {
 
   /// Rooflines by these peaks from now on.
   void set_peaks(const MachinePeaks& peaks);
+
+  /// Kernels are told with their occupancy from now on. `device`: that of all plans.
+  void set_occupancies(OccupancySource& device);
 
   int64_t steps() const;
   /// A step, and the part of it in which no launch ran: barriers, the walk along the list.
@@ -87,6 +94,7 @@ class StepProfile {
     std::vector<LaunchEntry> list;
     std::vector<LaunchTimes> times;  ///< per entry of the list
     std::vector<double> step_seconds;
+    std::vector<std::optional<Occupancy>> occupancies = {};  ///< per kernel of the plan, if told
 
     double median_step() const;
     double idle_seconds() const;
@@ -97,6 +105,8 @@ class StepProfile {
   /// Its part of the steps.
   double weight(const ShapeProfile& shape) const;
   void add_kernels(const ShapeProfile& shape, KernelGroups& groups) const;
+  static void add_occupancy(const ShapeProfile& shape, const PlannedLaunch& launch,
+                            KernelProfile& group);
   double roofline_of(const ShapeProfile& shape) const;
 
   MachinePeaks peaks_;

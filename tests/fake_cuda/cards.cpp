@@ -6,11 +6,14 @@
 
 #include "fullbore/device/cuda/driver/handles.h"
 #include "tests/fake_cuda/entry.h"
+#include "tests/fake_cuda/multiprocessor.h"
 
 using fullbore::cuda::ContextHandle;
 using fullbore::fake_cuda::current_card;
 using fullbore::fake_cuda::Entry;
+using fullbore::fake_cuda::kReservedSharedBytes;
 using fullbore::fake_cuda::machine;
+using fullbore::fake_cuda::multiprocessor;
 namespace cuda = fullbore::cuda;
 
 namespace {
@@ -100,6 +103,13 @@ int cuDeviceGetAttribute(int* value, int attribute, int card) {
     case cuda::kMemoryBusBits: *value = 5120; break;
     case cuda::kCapabilityMajor: *value = static_cast<int>(told.capability / 10); break;
     case cuda::kCapabilityMinor: *value = static_cast<int>(told.capability % 10); break;
+    case cuda::kMostThreads: *value = multiprocessor(told.capability).threads; break;
+    case cuda::kMostBlocks: *value = multiprocessor(told.capability).blocks; break;
+    case cuda::kMostRegisters: *value = multiprocessor(told.capability).registers; break;
+    case cuda::kReservedSharedBytes: *value = kReservedSharedBytes; break;
+    case cuda::kMostSharedBytes:
+      *value = static_cast<int>(told.shared_bytes) + kReservedSharedBytes;
+      break;
     case cuda::kMostSharedBytesOptedIn: *value = static_cast<int>(told.shared_bytes); break;
     default: return cuda::kInvalidValue;
   }

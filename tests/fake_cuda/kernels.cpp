@@ -12,6 +12,7 @@
 #include "fullbore/device/cuda/driver/handles.h"
 #include "tests/fake_cuda/entry.h"
 #include "tests/fake_cuda/kernel_launch.h"
+#include "tests/fake_cuda/multiprocessor.h"
 
 using fullbore::cuda::FunctionHandle;
 using fullbore::cuda::ModuleHandle;
@@ -21,6 +22,7 @@ using fullbore::fake_cuda::Entry;
 using fullbore::fake_cuda::Function;
 using fullbore::fake_cuda::machine;
 using fullbore::fake_cuda::Module;
+using fullbore::fake_cuda::registers_of;
 using fullbore::fake_cuda::Stream;
 namespace cuda = fullbore::cuda;
 namespace ptx = fullbore::ptx;
@@ -159,9 +161,21 @@ int cuFuncGetAttribute(int* value, int attribute, FunctionHandle handle) {
   switch (attribute) {
     case cuda::kFunctionSharedBytes: *value = static_cast<int>(kernel.shared_bytes); return 0;
     case cuda::kFunctionLocalBytes: *value = static_cast<int>(kernel.local_bytes); return 0;
-    case cuda::kFunctionRegisters: *value = kernel.slots; return 0;
+    case cuda::kFunctionRegisters: *value = registers_of(kernel); return 0;
     default: return cuda::kInvalidValue;
   }
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle handle, int threads,
+                                                size_t dynamic_shared_bytes) {
+  const Entry entry("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (entry.code() != 0) return entry.code();
+  if (threads <= 0 || threads > 1024) return cuda::kInvalidValue;
+  const FakeCuda& told = machine().told;
+  *blocks = fullbore::fake_cuda::resident_blocks(
+      *function_of(handle).kernel, threads, static_cast<int64_t>(dynamic_shared_bytes),
+      told.capability, told.shared_bytes + fullbore::fake_cuda::kReservedSharedBytes);
+  return 0;
 }
 
 int cuLaunchKernel(FunctionHandle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,

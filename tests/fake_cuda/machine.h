@@ -106,9 +106,4 @@ class Machine {
 
 Machine& machine();
 
-/// That a multiprocessor holds. Source: NVIDIA, "CUDA C++ Programming Guide", technical specifications by compute capability.
-inline int64_t most_threads(int64_t capability) {
-  return capability == 80 || capability == 90 || capability == 100 ? 2048 : 1536;
-}
-
 }  // namespace fullbore::fake_cuda

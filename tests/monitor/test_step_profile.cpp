@@ -1,11 +1,15 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/step_profile.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include "fullbore/monitor/chrome_trace.h"
 #include "fullbore/monitor/launch_times.h"
@@ -15,6 +19,7 @@
 namespace fullbore {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -172,6 +177,99 @@ TEST_F(StepProfileTest, OfSeveralShapesMediansAreWeighedBySteps) {
   EXPECT_THAT(words, HasSubstr("[16,16]                1   40.0%         0.008"));
   std::istringstream lines(words);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+// Tells what it was given of kernels whose description has a word.
+class ScriptedOccupancies : public OccupancySource {
+ public:
+  explicit ScriptedOccupancies(std::map<std::string, Occupancy> known) : known_(std::move(known)) {}
+  std::optional<Occupancy> occupancy(const Kernel& kernel) override {
+    for (const auto& [part, occupancy] : known_)
+      if (kernel.description().find(part) != std::string::npos) return occupancy;
+    return {};
+  }
+
+ private:
+  std::map<std::string, Occupancy> known_;
+};
+
+TEST_F(StepProfileTest, OccupanciesAreAColumnWhereThereAreAny) {
+  StepProfile profile(plan_, kPeaks);
+  add_step(profile, 1500, 4e-6);
+  const std::string plain = text(profile, 10, 80);
+  EXPECT_THAT(plain, Not(HasSubstr("occ")));
+  EXPECT_FALSE(to_json(profile)["kernels"][0].contains("occupancy"));
+
+  ScriptedOccupancies nothing(std::map<std::string, Occupancy>{});
+  profile.set_occupancies(nothing);
+  EXPECT_EQ(text(profile, 10, 80), plain) << "no empty column";
+
+  const Occupancy half = {.share = 0.5,
+                          .blocks = 4,
+                          .block_threads = 256,
+                          .registers = 64,
+                          .shared_bytes = 1024,
+                          .limit = OccupancyLimit::registers};
+  ScriptedOccupancies known(std::map<std::string, Occupancy>{{"matmul", half}});
+  profile.set_occupancies(known);
+  const std::string words = text(profile, 10, 80);
+  EXPECT_THAT(words, HasSubstr("GB/s peak  occ line          kernel\n"));
+  EXPECT_THAT(words, ContainsRegex("% +50r [^\n]*matmul"));
+  EXPECT_THAT(words, Not(ContainsRegex("50r [^\n]*tanh"))) << "of which nothing is known";
+  EXPECT_THAT(words, HasSubstr("for registers (r), shared memory (s) or the size of blocks (b)\n"));
+  std::istringstream lines(words);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+
+  for (const auto& kernel : to_json(profile)["kernels"]) {
+    const bool is_matmul = kernel["kernel"].get<std::string>().find("matmul") != std::string::npos;
+    ASSERT_EQ(kernel.contains("occupancy"), is_matmul) << kernel;
+    if (!is_matmul) continue;
+    EXPECT_EQ(kernel["occupancy"],
+              nlohmann::ordered_json::parse(R"({"share": 0.5, "limit": "registers", "blocks": 4,
+                                                "block_threads": 256, "registers": 64,
+                                                "shared_bytes": 1024})"));
+  }
+}
+
+// Kernels of several shapes that read alike are one row.
+TEST_F(StepProfileTest, OfKernelsThatReadAlikeTheLowestOccupancyIsTold) {
+  StepProfile profile({{"[8,8]", &plan_}, {"[16,16]", &plan_}}, kPeaks);
+  for (const size_t shape : {size_t{0}, size_t{1}}) add_step(profile, 1500, 4e-6, shape);
+  class Falling : public OccupancySource {
+   public:
+    std::optional<Occupancy> occupancy(const Kernel&) override {
+      share_ /= 2;
+      return Occupancy{.share = share_, .limit = OccupancyLimit::shared_memory};
+    }
+    double share() const { return share_; }
+
+   private:
+    double share_ = 1;
+  } falling;
+  profile.set_occupancies(falling);
+  double lowest = 1;
+  for (const KernelProfile& kernel : profile.kernels())
+    if (kernel.occupancy) lowest = std::min(lowest, kernel.occupancy->share);
+  EXPECT_EQ(lowest, falling.share());
+  for (const auto& kernel : to_json(profile)["kernels"])
+    if (kernel.contains("occupancy")) {
+      EXPECT_EQ(kernel["occupancy"]["limit"], "shared memory");
+    }
+}
+
+// A card's figures are a thousand times a processor's.
+TEST_F(StepProfileTest, LargeRatesLeaveTheirDecimalsOut) {
+  const Plan larger = plan_with_loop(64);
+  const std::vector<LaunchEvent> events = {{matmul_, 0, 1}};  // of one nanosecond
+  const std::vector<LaneEvents> workers = {{0, events, 0}};
+  StepProfile profile(plan_, kPeaks);
+  profile.add(workers, 1e-6);
+  EXPECT_THAT(text(profile, 10, 80),
+              HasSubstr(fmt::format(" 1024.0 {:5.1f} ", find(profile.kernels(), "matmul").bytes)));
+  StepProfile more(larger, kPeaks);
+  more.add(workers, 1e-6);
+  EXPECT_THAT(text(more, 10, 80),
+              HasSubstr(fmt::format(" 524288 {:.0f} ", find(more.kernels(), "matmul").bytes)));
 }
 
 TEST_F(StepProfileTest, LaunchesWithoutRoomAreReported) {

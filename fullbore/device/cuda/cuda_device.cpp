@@ -8,6 +8,8 @@
 #include "fullbore/base/check.h"
 #include "fullbore/device/cuda/cuda_compiler.h"
 #include "fullbore/device/cuda/driver/driver.h"
+#include "fullbore/device/cuda/driver/launch_occupancy.h"
+#include "fullbore/device/cuda/executor/compiled_node.h"
 #include "fullbore/device/cuda/executor/cuda_replay.h"
 #include "fullbore/device/cuda/measure_peaks.h"
 #include "fullbore/device/registry.h"
@@ -201,6 +203,17 @@ std::unique_ptr<Recorder> CudaDevice::record() { return std::make_unique<CudaRec
 
 MeasuredPeaks CudaDevice::measure_peaks(const PeakMemory& memory) {
   return cuda::measure_peaks(context_, memory);
+}
+
+std::optional<Occupancy> CudaDevice::occupancy(const Kernel& kernel) {
+  const auto* const node = dynamic_cast<const CompiledNode*>(&kernel);
+  FB_CHECK(node != nullptr, "'{}' is no kernel of this device", kernel.description());
+  std::optional<Occupancy> lowest;
+  for (const Launch& launch : node->launches()) {
+    const Occupancy each = launch_occupancy(*context_, launch);
+    if (!lowest || each.share < lowest->share) lowest = each;
+  }
+  return lowest;
 }
 
 }  // namespace fullbore::cuda

@@ -1,14 +1,16 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fullbore/device/cuda/driver/context.h"
 #include "fullbore/device/device.h"
+#include "fullbore/device/occupancy.h"
 
 namespace fullbore::cuda {
 
 /// An NVIDIA card. Runs and what comes behind them are in one stream, batches and snapshots in streams of their own.
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public OccupancySource {
  public:
   /// `name`: "cuda", or "cuda:1" where there are several. UsageError, MemoryError, DeviceError: the card cannot be used.
   explicit CudaDevice(const std::string& name);
@@ -26,6 +28,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Compiler> compiler() override;
   std::unique_ptr<Recorder> record() override;
   MeasuredPeaks measure_peaks(const PeakMemory& memory) override;
+  std::optional<Occupancy> occupancy(const Kernel& kernel) override;
 
  private:
   std::string name_;

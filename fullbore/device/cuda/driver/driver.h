@@ -102,6 +102,8 @@ class Driver : public DriverStart {
   Call<FunctionHandle*, ModuleHandle, const char*> function{library_, "cuModuleGetFunction"};
   Call<FunctionHandle, int, int> set_function_attribute{library_, "cuFuncSetAttribute"};
   Call<int*, int, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
+  Call<int*, FunctionHandle, int, size_t> resident_blocks{
+      library_, "cuOccupancyMaxActiveBlocksPerMultiprocessor"};
   Call<FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
        StreamHandle, void**, void**>
       launch{library_, "cuLaunchKernel"};

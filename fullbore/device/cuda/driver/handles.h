@@ -25,6 +25,11 @@ enum CardAttribute : int {
   kClockKilohertz = 13,
   kMemoryClockKilohertz = 36,
   kMemoryBusBits = 37,
+  kMostThreads = 39,  ///< this and the next three: of a multiprocessor
+  kMostSharedBytes = 81,
+  kMostRegisters = 82,
+  kMostBlocks = 106,
+  kReservedSharedBytes = 111,  ///< of each block, for the driver
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
   kMostSharedBytesOptedIn = 97,
