@@ -58,6 +58,13 @@ def train(root, build, folder, name, port, steps):
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
+def steps_per_second(folder):
+    """Without start and end."""
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    first, *_, last = (record for record in records if record["kind"] == "train")
+    return (last["step"] - first["step"]) / (last["seconds"] - first["seconds"])
+
+
 def numbers(folder):
     """(curve, step) -> value of metrics.jsonl, for finite numbers."""
     found = {}
@@ -103,15 +110,12 @@ def run(root, build, keep):
         server = start_server(folder, port)
         client = MlflowClient(f"http://127.0.0.1:{port}")
         try:
-            begin = time.monotonic()
-            training = train(root, build, folder, "there", port, STEPS)
-            training.communicate(timeout=300)
-            rate = STEPS / (time.monotonic() - begin)
+            train(root, build, folder, "there", port, STEPS).communicate(timeout=300)
             count, found = compare(client, "there", folder / "there")
             compared, differences = compared + count, differences + found
             # Down when the run begins, back while it goes on, however long a server takes to begin.
             stop(server)
-            training = train(root, build, folder, "away", port, int(rate * SECONDS_AWAY))
+            training = train(root, build, folder, "away", port, int(steps_per_second(folder / "there") * SECONDS_AWAY))
             time.sleep(5)
             server = start_server(folder, port)
             words = training.communicate(timeout=500)[1]
