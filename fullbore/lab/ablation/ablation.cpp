@@ -245,7 +245,7 @@ class Ablater {
       all += plan.seeds * plan.steps * std::ssize(group);
     result_.runs.assign(static_cast<size_t>(plan.seeds), {});
     for (int64_t seed = 0; seed < plan.seeds; ++seed) {
-      if (is_out_of_time(seed)) return cut_seeds(seed);
+      if (!result_.interrupted && is_out_of_time(seed)) return cut_seeds(seed);
       make_own_folder(fmt::format("{}/runs/seed-{}", request_.folder, seed)).take_or_throw();
       for (size_t group = 0; group < plan.groups.size(); ++group) {
         std::vector<MeasuredRun>& runs = result_.runs[static_cast<size_t>(seed)].emplace_back();
