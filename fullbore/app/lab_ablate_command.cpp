@@ -134,7 +134,8 @@ the given order and in the reverse. Arms whose compiled programs are equal are m
 Each run is a process of its own. Those of one seed take turns of a quarter second at most, on the same
 core, so that the machine's moods hit all alike; evaluations, saves and starts are not step time. First
 each arm is tried for a few steps; then the steps of each run follow from --minutes. What does not fit is
-dropped from the end of the list and said. Where runs take longer than their trials, later seeds are left out. A run that fails or does not fit in memory is a row with its reason.
+dropped from the end of the list and said. Where runs take longer than their trials told, later seeds are
+left out and told. A run that fails or does not fit in memory is a row with its reason.
 
 The folder has plan.json, what every run measured, report.html, report.md, report.json and
 recommended.yaml. Ctrl-C or a kill loses the group of runs that is under way; --resume goes on.

@@ -115,6 +115,7 @@ TEST(TuneCommand, RefusesWhatCannotBeTuned) {
   };
   EXPECT_THAT(refusal({"--switch", "fuze"}), HasSubstr("Did you mean 'fuse'?"));
   EXPECT_THAT(refusal({"--batch-sizes", "-2"}), HasSubstr("train.batch_size"));
+  EXPECT_THAT(refusal({"--batch-sizes", ""}), HasSubstr("--batch-sizes is empty"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("holds no tuning"));
   EXPECT_FALSE(fs::exists(folder / "out"));
   EXPECT_THAT(refusal({"--memory", "1MB"}, 5), HasSubstr("does not fit"));
