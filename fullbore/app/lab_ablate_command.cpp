@@ -121,6 +121,11 @@ void add_lab_ablate_command(Command lab) {
       .shows_default();
   command.add_option("--steps", request.steps, "Steps of each run; 0: as many as there is time for")
       .between(int64_t{0}, int64_t{1'000'000'000});
+  command
+      .add_option("--eval-batches", request.eval_batches,
+                  "Of each evaluation, at most, of all arms; 0: as train.eval_batches says")
+      .between(int64_t{0}, int64_t{1'000'000'000})
+      .shows_default();
   command.add_option("--out", request.folder, "Folder of results; by default lab/ablate-NAME");
   command.add_flag("--resume", request.resume, "Go on with what the folder has");
   command.add_flag("--confirm", arguments->confirm,

@@ -422,5 +422,34 @@ TEST(AblationReport, TellsUpToWhichStepAnArmThatStartsSoonerIsAhead) {
   EXPECT_EQ(to_json(report)["arms"][1]["saved_kwh"], 0.25);
 }
 
+TEST(Evaluations, AreOfAsManyBatchesInAllArms) {
+  AblationRequest request;
+  AblationPlan plan;
+  plan.switches = {{.name = "fuse", .key = "", .value = "", .off = ""}};
+  EXPECT_EQ(evaluation_batches(request, plan), 16);
+  request.settings.train.eval_batches = 10;
+  EXPECT_EQ(evaluation_batches(request, plan), 10);
+  request.settings.train.eval_batches = 100;
+  EXPECT_EQ(evaluation_batches(request, plan), 16);
+  request.eval_batches = 0;
+  EXPECT_EQ(evaluation_batches(request, plan), 100);
+  request.eval_batches = 4;
+  EXPECT_EQ(evaluation_batches(request, plan), 4);
+  // As many batches of another size would be other rows.
+  plan.switches.push_back(
+      {.name = "train.batch_size=8", .key = "train.batch_size", .value = "8", .off = "4"});
+  EXPECT_EQ(evaluation_batches(request, plan), 100);
+}
+
+TEST(AblationReport, HasARowOfAnArmThatFailed) {
+  AblationReport report;
+  for (const char* const name : {"base", "+fuse"}) report.arms.emplace_back().name = name;
+  report.arms[0].step_seconds = 1;
+  report.arms[1].reason = "exit code 5: no memory";
+  EXPECT_THAT(ablation_markdown(report), HasSubstr("| +fuse | - | - |  |  |  |  | not measured |"));
+  EXPECT_THAT(ablation_text(report), HasSubstr("Not measured: +fuse: exit code 5: no memory"));
+  EXPECT_EQ(to_json(report)["arms"][1]["reason"], "exit code 5: no memory");
+}
+
 }  // namespace
 }  // namespace fullbore

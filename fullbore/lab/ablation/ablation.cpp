@@ -68,9 +68,9 @@ class Ablater {
   }
 
   std::string identity() const {
-    return hash_hex(hash_text(fmt::format("{}\n{}\n{} {}\n{}", config_yaml(request_.settings),
+    return hash_hex(hash_text(fmt::format("{}\n{}\n{} {} {}\n{}", config_yaml(request_.settings),
                                           fmt::join(request_.switches, "\n"), request_.seeds,
-                                          request_.steps, build_id())));
+                                          request_.steps, request_.eval_batches, build_id())));
   }
 
   /// What --switch names, or all that there are.
@@ -143,6 +143,8 @@ class Ablater {
                             .folder = fmt::format("{}/work/{}", request_.folder, work)};
     const Arm& of = result_.plan.arms[arm].arm;
     std::ranges::copy(measured_run_settings(), std::back_inserter(request.settings));
+    request.settings.push_back(
+        fmt::format("train.eval_batches={}", evaluation_batches(request_, result_.plan)));
     std::ranges::copy(arm_settings(of, result_.plan.switches, request_.settings),
                       std::back_inserter(request.settings));
     request.settings.push_back(
@@ -356,6 +358,14 @@ Ablation read_ablation(const std::string& folder) {
     }
   }
   return ablation;
+}
+
+int64_t evaluation_batches(const AblationRequest& request, const AblationPlan& plan) {
+  const int64_t configured = request.settings.train.eval_batches;
+  const bool same_rows = std::ranges::none_of(
+      plan.switches, [](const Switch& each) { return each.key == "train.batch_size"; });
+  if (request.eval_batches == 0 || !same_rows) return configured;
+  return configured == 0 ? request.eval_batches : std::min(configured, request.eval_batches);
 }
 
 size_t measured_arm(const AblationPlan& plan, size_t arm) {

@@ -18,9 +18,10 @@ struct AblationRequest {
   Config settings;                     ///< the two, read
   std::vector<std::string>
       switches;  ///< as parse_switch() reads them; empty: known_switches() that change a program
-  int64_t seeds = 0;    ///< 0: as many as there is time for
-  int64_t steps = 0;    ///< of each run; 0: as many as there is time for
-  double minutes = 15;  ///< for all of it
+  int64_t seeds = 0;          ///< 0: as many as there is time for
+  int64_t steps = 0;          ///< of each run; 0: as many as there is time for
+  double minutes = 15;        ///< for all of it
+  int64_t eval_batches = 16;  ///< of an evaluation, at most; 0: train.eval_batches
   double turn_seconds = 0.25;
   std::string folder;
   bool resume = false;
@@ -52,6 +53,10 @@ Ablation ablate(const AblationRequest& request, const StopRequest& stop, const T
 
 /// What is in such a folder. DataError: it holds none, or is damaged.
 Ablation read_ablation(const std::string& folder);
+
+/// What train.eval_batches is in all arms: 0: all batches. Where switches make batches of other sizes it is as configured, for
+/// as many of them would be other rows.
+int64_t evaluation_batches(const AblationRequest& request, const AblationPlan& plan);
 
 /// Whose runs an arm's figures are: its own, or those of the arm with the same programs.
 size_t measured_arm(const AblationPlan& plan, size_t arm);

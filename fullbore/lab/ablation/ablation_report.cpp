@@ -290,6 +290,7 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
   report.cut_seeds = plan.cut_seeds;
   report.steps = plan.steps;
   report.configured_steps = request.settings.train.steps;
+  report.eval_batches = evaluation_batches(request, plan);
   for (const Switch& each : plan.switches) report.switches.push_back(each.name);
   for (const PlannedArm& arm : plan.arms)
     if (arm.arm.name == "all" || (arm.arm.name == "as configured" && report.ladder.empty())) {

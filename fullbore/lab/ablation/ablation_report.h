@@ -74,6 +74,7 @@ struct AblationReport {
   int64_t cut_seeds = 0;  ///< for which there was no time left
   int64_t steps = 0;
   int64_t configured_steps = 0;
+  int64_t eval_batches = 0;  ///< of an evaluation, at most; 0: all
   std::vector<std::string> switches;
   std::vector<std::string> ladder;  ///< names of those that go together, in order
   std::vector<std::string> unused;

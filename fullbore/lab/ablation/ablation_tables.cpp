@@ -52,7 +52,11 @@ ReportTable speed_table(const AblationReport& report) {
                     .rows = {}};
   if (!report.arms[0].metrics.empty()) table.header[6] = report.arms[0].metrics[0].name;
   for (const ArmReport& arm : report.arms) {
-    if (!arm.reason.empty() || !arm.same_as.empty()) continue;
+    if (!arm.reason.empty()) {  // which is told in the notes: it is longer than a line
+      table.rows.push_back({arm.name, kNothing, kNothing, "", "", "", "", "not measured"});
+      continue;
+    }
+    if (!arm.same_as.empty()) continue;
     const bool is_base = &arm == report.arms.data();
     std::vector<std::string> row = {
         arm.name, milliseconds(arm.step_seconds), number(arm.speed(), "{:.3f}x"), "", "", "", "",
@@ -157,13 +161,17 @@ std::string ablation_headline(const AblationReport& report) {
   for (const ArmReport& arm : report.arms)
     measured += arm.reason.empty() && arm.same_as.empty() ? 1 : 0;
   return fmt::format(
-      "{}: {}, {} measured, {}, {} per arm and seed of the configuration's {}. {}. "
+      "{}: {}, {} measured, {}, {} per arm and seed of the configuration's {}, evaluated on {}. "
+      "{}. "
       "Speed is per sample against the base in the same turns, with its 95 % interval over seeds; "
       "p is corrected for "
       "the number of arms.",
       report.config, counted(std::ssize(report.switches), "switch"),
       counted(static_cast<int64_t>(measured), "arm"), counted(report.seeds, "seed"),
-      counted(report.steps, "step"), report.configured_steps, report.machine);
+      counted(report.steps, "step"), report.configured_steps,
+      report.eval_batches == 0 ? "all batches"
+                               : fmt::format("{} batches at most", report.eval_batches),
+      report.machine);
 }
 
 std::vector<std::string> ablation_notes(const AblationReport& report) {

@@ -86,6 +86,7 @@ nlohmann::ordered_json to_json(const AblationReport& report) {
           {"cut_seeds", report.cut_seeds},
           {"steps", report.steps},
           {"configured_steps", report.configured_steps},
+          {"eval_batches", report.eval_batches},
           {"switches", report.switches},
           {"unused", report.unused},
           {"alone", report.alone},

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
@@ -118,6 +120,36 @@ TEST(AblateCommand, StoppedGoesOnWithWhatItHasAndReportsARefusedArmToo) {
   EXPECT_THAT(read_file(folder / "out/report.html").value(), ::testing::Not(HasSubstr("<script")));
   EXPECT_EQ(
       run_command(folder.path(), {"train", "out/recommended.yaml", "train.steps=1"}).exit_code, 0);
+}
+
+// Held up for longer than --minutes allows, as by a neighbour: two seeds are enough for a report, and it says what it lacks.
+TEST(AblateCommand, WhoseTimeIsOverLeavesOutLaterSeedsAndSaysSo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kSeconds = 240;
+#else
+  constexpr int kSeconds = 36;  // several times what it takes
+#endif
+  const testing::ScratchFolder folder;
+  put_job(folder);
+  const std::string first = folder / "out/runs/seed-0/group-0-2.json";
+  bool held = false;
+  const CommandResult done = run_command(
+      folder.path(),
+      ablation({"--seeds", "3", "--minutes", std::to_string(kSeconds / 60.0), "--json"}),
+      [&](pid_t process) {
+        if (held || !fs::exists(first)) return;
+        held = true;
+        ::kill(process, SIGSTOP);
+        std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
+        ::kill(process, SIGCONT);
+      });
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  ASSERT_TRUE(held);
+  const nlohmann::json report = parse_json(done.out).value();
+  EXPECT_EQ(report["seeds"], 2);
+  EXPECT_EQ(report["cut_seeds"], 1);
+  EXPECT_THAT(read_file(folder / "out/report.md").value(),
+              HasSubstr("time was over before 1 of 3 seeds; raise --minutes"));
 }
 
 TEST(AblateCommand, RefusesWhatCannotBeMeasured) {
