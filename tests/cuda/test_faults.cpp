@@ -1,6 +1,7 @@
 // A kernel that touches memory which is not its own: what errors say of the launches that it may have been.
 #include <gmock/gmock.h>
 
+#include <span>
 #include <vector>
 
 #include "fullbore/device/device_error.h"
@@ -95,6 +96,7 @@ TEST_F(Faults, NameTheLaunchInTheBlockingMode) {
 
 // A loop that the host steps: each look at its stop flag shows that all before has ended.
 TEST_F(Faults, LeaveOutWhatWasWaitedFor) {
+  fake().version = 12030;  // no conditional nodes
   open_card();
   launch(0, good());
   const LaunchOperand flag{.base = memory_->address() + kBytes};
@@ -117,6 +119,7 @@ TEST_F(Faults, LeaveOutWhatWasWaitedFor) {
 
 // A body that is a graph: its launches, behind what the last look has shown to have ended.
 TEST_F(Faults, NameTheLaunchesOfABodysGraph) {
+  fake().version = 12030;  // no conditional nodes
   open_card();
   launch(0, good());
   recorder_->begin_loop(1, {.iterations = 3, .count = LaunchOperand{.base = good()}});
@@ -125,6 +128,19 @@ TEST_F(Faults, NameTheLaunchesOfABodysGraph) {
   finish();
   EXPECT_THAT(run_and_wait(), AllOf(HasSubstr("card 0: one of 4 launches, from launch 2, "),
                                     HasSubstr("to launch 5, "), HasSubstr("--resume")));
+}
+
+TEST_F(Faults, NameTheLaunchesAroundConditionalNodes) {
+  open_card();
+  const int64_t count = 2;
+  device_->write(good(), std::as_bytes(std::span(&count, 1)));
+  recorder_->begin_loop(1, {.iterations = 3, .count = LaunchOperand{.base = good()}});
+  for (int id = 2; id < 6; ++id) launch(id, id == 4 ? bad() : good());
+  recorder_->end_loop();
+  launch(6, good());
+  finish();
+  EXPECT_THAT(run_and_wait(), AllOf(HasSubstr("card 0: one of 5 launches, from launch 2, "),
+                                    HasSubstr("to launch 6, "), HasSubstr("--resume")));
 }
 
 // Whichever call meets it first: by then the launches may have failed at any time.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 
 #include "fullbore/base/error.h"
@@ -265,6 +266,7 @@ TEST_F(LostWaits, OfReadsAndWrites) {
 }
 
 TEST_F(LostWaits, OfALoopWhoseCountTheHostReads) {
+  fake().version = 12030;  // no conditional nodes
   expect_missed(
       [](World& world) {
         world.write(1, 3);
@@ -279,6 +281,7 @@ TEST_F(LostWaits, OfALoopWhoseCountTheHostReads) {
 
 // Value 2 is row 2: the third iteration mixes it, and is the last one.
 TEST_F(LostWaits, OfALoopWhoseBodyIsAGraph) {
+  fake().version = 12030;  // no conditional nodes
   expect_missed(
       [](World& world) {
         world.write(1, 4);
@@ -292,6 +295,21 @@ TEST_F(LostWaits, OfALoopWhoseBodyIsAGraph) {
         world.end();
       },
       {{3, "the flag is as it was before"}, {5, kPageable}, {6, kPageable}});
+}
+
+// What the card has counted is copied behind the run.
+TEST_F(LostWaits, OfIterationsThatTheCardCounts) {
+  expect_missed(
+      [](World& world) {
+        world.write(1, 3);
+        const auto program = world.program(true);
+        world.begin();
+        program->run();
+        const int64_t iterations = program->iterations_made(0);
+        world.see(std::as_bytes(std::span(&iterations, 1)));
+        world.end();
+      },
+      {});
 }
 
 TEST_F(LostWaits, OfAProfile) {

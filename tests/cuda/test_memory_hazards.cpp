@@ -45,6 +45,27 @@ Accesses random_accesses(std::mt19937& random, uint64_t bytes) {
   return accesses;
 }
 
+TEST(MemoryHazards, OfJoinedAccessesAreTheSame) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    Accesses all;
+    for (int i = 0; i < 6; ++i) {
+      const Accesses more = random_accesses(random, 80);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    const Accesses pieces = joined(all);
+    EXPECT_LE(pieces.size(), all.size());
+    for (uint64_t byte = 0; byte < 100; ++byte)
+      for (const bool is_written : {false, true}) {
+        const auto has_byte = [&](const MemoryAccess& each) {
+          return each.is_written == is_written && each.begin <= byte && byte < each.end;
+        };
+        EXPECT_EQ(std::ranges::count_if(pieces, has_byte), std::ranges::any_of(all, has_byte))
+            << "seed " << seed << ", byte " << byte;
+      }
+  }
+}
+
 TEST(MemoryHazards, FollowWhatTheyConflictWithAndNothingElse) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);

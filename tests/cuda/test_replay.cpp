@@ -252,12 +252,16 @@ class Replay : public FakeCard {
   }
 };
 
+// Loops whose counts depend on data are conditional nodes, or stepped by the host where the driver has none.
 TEST_F(Replay, MakesWhatTheHostMakes) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
-    fake().seed = seed % 3 == 0 ? 0 : seed;
-    check(seed);
-  }
-  EXPECT_GT(fake().graph_launches, 40);
+  for (const int64_t version : {12040, 12030})
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      fake().version = version;
+      fake().seed = seed % 3 == 0 ? 0 : seed;
+      check(seed);
+    }
+  EXPECT_GT(fake().graph_launches, 80);
+  EXPECT_GT(fake().conditional_bodies, 80);
 }
 
 TEST_F(Replay, MakesItLaunchByLaunchToo) {
@@ -306,6 +310,7 @@ TEST_F(Replay, StepsALoopThatIsTooLongForAGraph) {
 
 // Whichever call fails once, the error names it, and nothing stays behind.
 TEST_F(Replay, GivesBackWhatItTookWhicheverCallFails) {
+  fake().version = 12030;  // without conditional nodes, for which LoopsOnCard has the same
   int failures = 0;
   for (int64_t at = 1;; ++at) {
     const MixingKernel kernel;

@@ -25,6 +25,12 @@ struct FakeCuda {
   int64_t orders = 0;        ///< such calls so far
   char lost_order[64] = {};  ///< the call that was lost
 
+  // Of graphs: nodes of that name ("clear_rows", a kernel's, "copy", "fill" or "conditional") do nothing, and those of one
+  // name do not follow those of another ("decide_iteration>conditional"), as if their caller had forgotten it.
+  char lose_nodes[64] = {};
+  char lose_edges[128] = {};
+  int64_t lost_in_graphs = 0;  ///< nodes and edges
+
   int64_t calls = 0;     ///< so far
   char failed[64] = {};  ///< the call that was made to fail
   int64_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, graphs = 0,
@@ -32,5 +38,6 @@ struct FakeCuda {
   int64_t allocated_bytes = 0;
   int64_t launches = 0, instructions = 0;  ///< of kernels, so far
   int64_t graph_launches = 0;
-  char fault[1024] = {};  ///< what a kernel or a copy did that a card does not allow
+  int64_t conditional_bodies = 0;  ///< that were made, so far
+  char fault[1024] = {};           ///< what a kernel or a copy did that a card does not allow
 };

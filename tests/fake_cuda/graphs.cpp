@@ -1,12 +1,15 @@
 // The fake driver's calls about graphs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "fullbore/device/cuda/driver/handles.h"
 #include "tests/fake_cuda/entry.h"
+#include "tests/fake_cuda/graph_calls.h"
 #include "tests/fake_cuda/kernel_launch.h"
 
 using fullbore::cuda::ContextHandle;
@@ -17,47 +20,71 @@ using fullbore::cuda::GraphHandle;
 using fullbore::cuda::KernelNode;
 using fullbore::cuda::NodeHandle;
 using fullbore::cuda::StreamHandle;
+using fullbore::fake_cuda::add_node;
 using fullbore::fake_cuda::Card;
 using fullbore::fake_cuda::Entry;
 using fullbore::fake_cuda::Function;
 using fullbore::fake_cuda::Graph;
+using fullbore::fake_cuda::graph_of;
 using fullbore::fake_cuda::GraphExec;
 using fullbore::fake_cuda::GraphNode;
+using fullbore::fake_cuda::index_of;
 using fullbore::fake_cuda::machine;
 using fullbore::fake_cuda::Stream;
 namespace cuda = fullbore::cuda;
 
-namespace {
+namespace fullbore::fake_cuda {
 
-Graph& graph_of(GraphHandle handle) { return *reinterpret_cast<Graph*>(handle); }
+// A node is told by its graph's first number and its own, from 1 on.
+std::optional<size_t> index_of(const Graph& graph, NodeHandle node) {
+  const auto number = reinterpret_cast<uintptr_t>(node);
+  if (number <= graph.first || number > graph.first + graph.nodes.size()) return std::nullopt;
+  return number - graph.first - 1;
+}
 
-// A node is told by its number, from 1 on.
-int add(NodeHandle* node, GraphHandle handle, const NodeHandle* before, size_t count,
-        std::function<void()> make) {
-  if (!make) return cuda::kInvalidValue;
-  Graph& graph = graph_of(handle);
-  GraphNode made{.make = std::move(make), .before = {}};
+int add_node(NodeHandle* node, Graph& graph, const NodeHandle* before, size_t count,
+             GraphNode made) {
+  FakeCuda& told = machine().told;
   for (size_t i = 0; i < count; ++i) {
-    const auto number = reinterpret_cast<uintptr_t>(before[i]);
-    if (number < 1 || number > graph.nodes.size()) return cuda::kInvalidValue;
-    made.before.push_back(number - 1);
+    const auto index = index_of(graph, before[i]);
+    if (!index) return cuda::kInvalidValue;
+    if (graph.nodes[*index].name + ">" + made.name == told.lose_edges)
+      ++told.lost_in_graphs;
+    else
+      made.before.push_back(*index);
   }
+  made.is_lost = made.name == told.lose_nodes;
+  told.lost_in_graphs += made.is_lost ? 1 : 0;
   graph.nodes.push_back(std::move(made));
-  *node = reinterpret_cast<NodeHandle>(graph.nodes.size());
+  *node = reinterpret_cast<NodeHandle>(graph.first + graph.nodes.size());
   return 0;
 }
+
+}  // namespace fullbore::fake_cuda
+
+namespace {
 
 // What was launched before keeps the nodes that it had. The handle is of the graph that it was made of, and no longer one
 // when that is destroyed.
 int set(GraphExecHandle handle, NodeHandle node, std::function<void()> make) {
   auto& exec = *reinterpret_cast<GraphExec*>(handle);
-  const auto number = reinterpret_cast<uintptr_t>(node);
-  if (!make || !machine().owned.contains(exec.from) || number < 1 ||
-      number > exec.nodes->nodes.size())
-    return cuda::kInvalidValue;
+  const auto index = index_of(*exec.nodes, node);
+  if (!make || !machine().owned.contains(exec.from) || !index) return cuda::kInvalidValue;
   if (exec.nodes.use_count() > 1) exec.nodes = std::make_shared<Graph>(*exec.nodes);
-  exec.nodes->nodes[number - 1].make = std::move(make);
+  exec.nodes->nodes[*index].make = std::move(make);
   return 0;
+}
+
+int add(NodeHandle* node, GraphHandle graph, const NodeHandle* before, size_t count,
+        std::string name, std::function<void()> make) {
+  if (!make) return cuda::kInvalidValue;
+  return add_node(node, graph_of(graph), before, count,
+                  {.name = std::move(name), .make = std::move(make)});
+}
+
+bool has_conditions(const Graph& graph) {
+  return std::ranges::any_of(machine().conditions,
+                             [&](const auto& each) { return each.second.root == &graph; });
 }
 
 std::byte* bytes_at(Card& card, uint64_t pointer, size_t bytes) {
@@ -105,7 +132,7 @@ extern "C" {
 int cuGraphCreate(GraphHandle* graph, unsigned) {
   const Entry entry("cuGraphCreate");
   if (entry.code() != 0) return entry.code();
-  *graph = reinterpret_cast<GraphHandle>(machine().own<Graph>());
+  *graph = reinterpret_cast<GraphHandle>(machine().own<Graph>(machine().new_graph(nullptr)));
   ++machine().told.graphs;
   return 0;
 }
@@ -113,7 +140,9 @@ int cuGraphCreate(GraphHandle* graph, unsigned) {
 int cuGraphDestroy(GraphHandle graph) {
   const Entry entry("cuGraphDestroy");
   if (entry.code() != 0) return entry.code();
-  machine().owned.erase(&graph_of(graph));
+  if (machine().owned.erase(&graph_of(graph)) == 0) return cuda::kInvalidValue;  // of a body
+  std::erase_if(machine().conditions,
+                [&](const auto& each) { return each.second.root == &graph_of(graph); });
   --machine().told.graphs;
   return 0;
 }
@@ -122,35 +151,43 @@ int cuGraphAddKernelNode_v2(NodeHandle* node, GraphHandle graph, const NodeHandl
                             size_t count, const KernelNode* kernel) {
   const Entry entry("cuGraphAddKernelNode_v2");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, made_by(*kernel));
+  return add(node, graph, before, count,
+             reinterpret_cast<Function*>(kernel->function)->kernel->name, made_by(*kernel));
 }
 
 int cuGraphAddMemcpyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
                          size_t count, const CopyNode* copy, ContextHandle) {
   const Entry entry("cuGraphAddMemcpyNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, made_by(entry.card(), *copy));
+  return add(node, graph, before, count, "copy", made_by(entry.card(), *copy));
 }
 
 int cuGraphAddMemsetNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
                          size_t count, const FillNode* fill, ContextHandle) {
   const Entry entry("cuGraphAddMemsetNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, made_by(entry.card(), *fill));
+  return add(node, graph, before, count, "fill", made_by(entry.card(), *fill));
 }
 
 int cuGraphAddEmptyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
                         size_t count) {
   const Entry entry("cuGraphAddEmptyNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, [] {});
+  return add(node, graph, before, count, "join", [] {});
 }
 
-int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
+// A condition is some node's, and of a graph with conditional nodes there is one executable.
+int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle handle, unsigned long long) {
   const Entry entry("cuGraphInstantiateWithFlags");
   if (entry.code() != 0) return entry.code();
-  *exec = reinterpret_cast<GraphExecHandle>(machine().own<GraphExec>(
-      {.nodes = std::make_shared<Graph>(graph_of(graph)), .from = &graph_of(graph)}));
+  Graph& graph = graph_of(handle);
+  if (!machine().owned.contains(&graph)) return cuda::kInvalidValue;
+  for (const auto& [number, condition] : machine().conditions)
+    if (condition.root == &graph && !condition.has_node) return cuda::kInvalidValue;
+  if (has_conditions(graph) && *graph.executables > 0) return cuda::kInvalidValue;
+  ++*graph.executables;
+  *exec = reinterpret_cast<GraphExecHandle>(
+      machine().own<GraphExec>({.nodes = std::make_shared<Graph>(graph), .from = &graph}));
   ++machine().told.graphs;
   return 0;
 }
@@ -179,6 +216,7 @@ int cuGraphExecMemsetNodeSetParams(GraphExecHandle exec, NodeHandle node, const 
 int cuGraphExecDestroy(GraphExecHandle exec) {
   const Entry entry("cuGraphExecDestroy");
   if (entry.code() != 0) return entry.code();
+  --*reinterpret_cast<GraphExec*>(exec)->nodes->executables;
   machine().owned.erase(reinterpret_cast<GraphExec*>(exec));
   --machine().told.graphs;
   return 0;
@@ -187,11 +225,16 @@ int cuGraphExecDestroy(GraphExecHandle exec) {
 int cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
   const Entry entry("cuGraphLaunch");
   if (entry.code() != 0) return entry.code();
+  const GraphExec& launched = *reinterpret_cast<GraphExec*>(exec);
+  const auto is_conditional = [](const GraphNode& node) { return node.body.has_value(); };
+  // Bodies of conditional nodes live as long as their graph.
+  if (std::ranges::any_of(launched.nodes->nodes, is_conditional) &&
+      !machine().owned.contains(launched.from))
+    return cuda::kInvalidValue;
   ++machine().told.graph_launches;
   // A launch keeps the graph: its destruction waits for nothing.
-  machine().enqueue(
-      *reinterpret_cast<Stream*>(stream),
-      [graph = reinterpret_cast<GraphExec*>(exec)->nodes] { machine().make_graph(graph->nodes); });
+  machine().enqueue(*reinterpret_cast<Stream*>(stream),
+                    [graph = launched.nodes] { machine().make_graph(*graph); });
   return 0;
 }
 

@@ -50,6 +50,9 @@ std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Exten
                 static_cast<size_t>(kernel.parameters[i].bytes));
   return [launch, card = function.card]() mutable {
     launch.seed = machine().random();
+    launch.set_condition = [](uint64_t condition, uint32_t value) {
+      return machine().set_condition(condition, value);
+    };
     FakeCuda& told = machine().told;
     ++told.launches;
     try {

@@ -126,7 +126,29 @@ void Machine::make_some() {
   }
 }
 
-void Machine::make_graph(const std::vector<GraphNode>& nodes) {
+void Machine::begin_conditions(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.body) continue;
+    condition_values_[node.body->condition] =
+        node.body->at_launch ? *node.body->at_launch : static_cast<uint32_t>(random() % 2);
+    begin_conditions(*node.body->graph);
+  }
+}
+
+void Machine::make_graph(const Graph& graph) {
+  begin_conditions(graph);
+  make_nodes(graph.nodes);
+  condition_values_.clear();
+}
+
+bool Machine::set_condition(uint64_t condition, uint32_t value) {
+  const auto found = condition_values_.find(condition);
+  if (found == condition_values_.end()) return false;
+  found->second = value;
+  return true;
+}
+
+void Machine::make_nodes(const std::vector<GraphNode>& nodes) {
   std::vector<size_t> missing(nodes.size());
   std::vector<std::vector<size_t>> behind(nodes.size());
   std::vector<size_t> ready;
@@ -139,7 +161,13 @@ void Machine::make_graph(const std::vector<GraphNode>& nodes) {
     if (told.seed != 0) std::swap(ready[random() % ready.size()], ready.back());
     const size_t next = ready.back();  // of those that came last the first: not as they were added
     ready.pop_back();
-    if (nodes[next].make) nodes[next].make();
+    const GraphNode& node = nodes[next];
+    if (node.body && !node.is_lost && condition_values_.at(node.body->condition) != 0) {
+      ++told.conditional_bodies;
+      make_nodes(node.body->graph->nodes);
+    } else if (node.make && !node.is_lost) {
+      node.make();
+    }
     for (const size_t each : behind[next])
       if (--missing[each] == 0) ready.push_back(each);
   }

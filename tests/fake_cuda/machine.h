@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,12 +51,33 @@ struct Function {
   int64_t most_dynamic_shared_bytes = 48 << 10;  ///< with its own, unless it is told otherwise
 };
 
+struct Graph;
+/// Of a conditional node.
+struct ConditionalBody {
+  uint64_t condition = 0;
+  std::optional<uint32_t>
+      at_launch;  ///< what the condition is when the graph is launched; else it is undefined
+  std::shared_ptr<Graph> graph;
+  std::shared_ptr<Graph*> handle;  ///< the driver's table of one body
+};
 struct GraphNode {
+  std::string name;  ///< of its kernel, or "copy", "fill", "conditional"
   std::function<void()> make;
-  std::vector<size_t> before;
+  std::vector<size_t> before = {};
+  std::optional<ConditionalBody> body = {};
+  bool is_lost = false;
 };
 struct Graph {
-  std::vector<GraphNode> nodes;
+  uint64_t first = 0;     ///< its nodes are told by the numbers behind it
+  Graph* root = nullptr;  ///< the graph that it is a body of, if any, however deep
+  std::vector<GraphNode> nodes = {};
+  std::shared_ptr<int> executables = std::make_shared<int>(0);  ///< made of it that exist
+};
+struct Condition {
+  const Graph* graph = nullptr;  ///< that has its node
+  const Graph* root = nullptr;
+  std::optional<uint32_t> at_launch;
+  bool has_node = false;
 };
 struct GraphExec {
   std::shared_ptr<Graph> nodes;  ///< as the next launch has them
@@ -71,6 +93,7 @@ class Machine {
   std::map<const void*, int64_t> pinned;  ///< by their first byte
   /// What handles stand for, until it is destroyed: a call that is made to fail leaves it here.
   std::map<const void*, std::shared_ptr<void>> owned;
+  std::map<uint64_t, Condition> conditions;
   int lost = 0;        ///< what every call returns since a card has failed
   uint64_t drawn = 0;  ///< state of random()
 
@@ -89,8 +112,11 @@ class Machine {
   /// Has it happened, with all that it waits for.
   void complete(const OperationPointer& operation);
   void complete_all();
-  /// In an order that its edges allow.
-  void make_graph(const std::vector<GraphNode>& nodes);
+  Graph new_graph(Graph* root) { return {.first = ++graphs_made_ << 24, .root = root}; }
+  /// In an order that its edges allow. What conditions are not given at its launch is noise.
+  void make_graph(const Graph& graph);
+  /// False: the graph that is being made has no such condition, or there is no graph.
+  bool set_condition(uint64_t condition, uint32_t value);
   bool is_pinned(const void* memory, size_t bytes) const;
   /// A card has failed for good.
   void fail(int code, const std::string& what);
@@ -98,10 +124,14 @@ class Machine {
 
  private:
   void make(Operation& operation);
+  void begin_conditions(const Graph& graph);
+  void make_nodes(const std::vector<GraphNode>& nodes);
   void make_some();
   void forget_made();
 
   std::vector<std::weak_ptr<Operation>> waiting_;
+  uint64_t graphs_made_ = 0;
+  std::map<uint64_t, uint32_t> condition_values_;  ///< of the graph that is being made
 };
 
 Machine& machine();

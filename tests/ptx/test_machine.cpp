@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -241,6 +242,32 @@ TEST(PtxMachine, DynamicSharedMemoryBeginsBehindThatOfFixedSize) {
   std::memcpy(places, memory.at(out, 8).data(), 8);
   EXPECT_EQ(places[0] - places[1], 32U);
   EXPECT_EQ(counts.shared_bytes, 96);
+}
+
+// As clang writes it.
+constexpr const char* kDeclaration =
+    ".extern .func cudaGraphSetConditional\n(\n.param .b64 cudaGraphSetConditional_param_0,\n"
+    ".param .b32 cudaGraphSetConditional_param_1\n)\n;\n";
+constexpr const char* kCall =
+    "mov.u64 %l5, 77;\nmov.u32 %r1, 3;\n{ // callseq 0, 0\n.reg .b32 temp_param_reg;\n"
+    ".param .b64 param0;\nst.param.b64 [param0+0], %l5;\n.param .b32 param1;\n"
+    "st.param.b32 [param1+0], %r1;\ncall.uni\ncudaGraphSetConditional,\n(\nparam0,\nparam1\n);\n"
+    "} // callseq 0\n";
+
+TEST(PtxMachine, ConditionsOfAGraphAreSetByACallOfTheDriver) {
+  const Module module = parse(kDeclaration + kernel_of(kCall));
+  DeviceMemory memory;
+  std::pair<uint64_t, uint32_t> set;
+  Launch launch{.kernel = &module.kernels.at("k"), .parameters = std::vector<std::byte>(16)};
+  launch.set_condition = [&](uint64_t condition, uint32_t value) {
+    set = {condition, value};
+    return condition == 77;
+  };
+  run(launch, memory, 100);
+  EXPECT_EQ(set, std::pair(uint64_t{77}, uint32_t{3}));
+  EXPECT_THAT(fault_of(kCall), HasSubstr("the function 'cudaGraphSetConditional' is not known"));
+  launch.set_condition = {};
+  EXPECT_THROW(run(launch, memory, 100), Fault);
 }
 
 TEST(PtxMachine, WhatAGpuWouldNotAllowIsRefused) {

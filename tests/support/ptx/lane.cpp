@@ -156,6 +156,13 @@ void Lane::wait_for_copies(int64_t groups_left) {
   }
 }
 
+void Lane::set_condition(uint64_t condition, uint32_t value) const {
+  const auto& set = block_.launch().set_condition;
+  if (!set || !set(condition, value))
+    fail(
+        fmt::format("the graph that it is in, if it is in one, has no condition {:#x}", condition));
+}
+
 void Lane::fail(const std::string& what) const {
   const Kernel& kernel = block_.kernel();
   const Instruction& at = kernel.code[static_cast<size_t>(position_)];

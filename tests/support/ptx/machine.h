@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct Launch {
   int64_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
   uint64_t seed = 1;  ///< of the order in which blocks and threads are run
+  /// cudaGraphSetConditional, which sets a condition of the graph that the launch is a node of; false: it has no such one.
+  std::function<bool(uint64_t condition, uint32_t value)> set_condition = {};
 };
 
 /// What a launch did.
@@ -66,6 +69,9 @@ class Lane {
   void copy_later(uint64_t shared, uint64_t global, int64_t bytes, int64_t read);
   void commit_copies() { copies_.emplace_back(); }
   void wait_for_copies(int64_t groups_left);
+
+  /// Of the graph.
+  void set_condition(uint64_t condition, uint32_t value) const;
 
   // wgmma: products that tensor cores make beside the threads (warpgroup.cpp). Their sums are noise until waited for.
   void order_sums() { are_sums_ordered_ = true; }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <tuple>
 
 namespace fullbore::ptx {
@@ -65,6 +66,8 @@ class Parser {
     } else if (word == ".visible" || word == ".extern" || word == ".weak") {
     } else if (word == ".entry") {
       kernel();
+    } else if (word == ".func") {
+      external();
     } else if (word == ".global" || word == ".const" || word == ".shared") {
       const Variable made = variable(word);
       if (made.space == Space::shared)
@@ -77,6 +80,18 @@ class Parser {
       tokens_.fail(fmt::format("'{}' is not known here", word));
     }
     line_of_last_ = tokens_.line();
+  }
+
+  // ".extern .func name (.param .b64 a, .param .b32 b);"
+  void external() {
+    externals_.emplace(tokens_.take());
+    tokens_.expect("(");
+    while (!tokens_.take_if(")")) {
+      tokens_.expect(".param");
+      variable(".param");
+      tokens_.take_if(",");
+    }
+    tokens_.expect(";");
   }
 
   void add_global(const Variable& made) {
@@ -160,6 +175,7 @@ class Parser {
     branches_.clear();
     shared_ = local_ = 0;
     names_.clear();
+    passed_.clear();
     kernel_.name = tokens_.take();
     dynamic_is_placed_ = false;
     for (const Variable& each : module_shared_)
@@ -212,6 +228,13 @@ class Parser {
     } else if (word == ".shared" || word == ".local") {
       tokens_.take();
       place_in_kernel(variable(word));
+    } else if (word == ".param") {
+      tokens_.take();
+      Variable made = variable(word);
+      made.space = Space::local;
+      place_in_kernel(made);
+      passed_.insert(made.name);
+      tokens_.expect(";");
     } else if (word == ".pragma") {
       while (tokens_.take() != ";") {
       }
@@ -288,6 +311,7 @@ class Parser {
   // "[%rd1+-16]", "[name]", "[name+4]".
   void address(Instruction& made) {
     std::string_view base = tokens_.take();
+    is_passed_ = passed_.contains(base);
     // "%rd1+-16" comes as "%rd1", "+", "-16".
     made.slots[static_cast<size_t>(made.operands++)] = slot_of(base);
     int64_t offset = 0;
@@ -325,9 +349,25 @@ class Parser {
     tokens_.expect(",");
   }
 
+  // "call.uni name, (param0, param1);"
+  void call(Instruction& made) {
+    const std::string name(tokens_.take());
+    made.execute = driver_function(name);
+    if (!externals_.contains(name) || made.execute == nullptr)
+      tokens_.fail(fmt::format("the function '{}' is not known", name));
+    tokens_.expect(",");
+    tokens_.expect("(");
+    while (!tokens_.take_if(")")) {
+      operand(made);
+      tokens_.take_if(",");
+    }
+    tokens_.expect(";");
+  }
+
   void instruction() {
     Instruction made;
     addresses_met_ = 0;
+    is_passed_ = false;
     made.line = tokens_.line();
     if (tokens_.take_if("@")) {
       made.guard_negated = tokens_.take_if("!");
@@ -338,6 +378,10 @@ class Parser {
     if (words[0] == "bra") {
       branches_.emplace_back(kernel_.code.size(), std::string(tokens_.take()), made.line);
       tokens_.expect(";");
+    } else if (words[0] == "call") {
+      call(made);
+      kernel_.code.push_back(made);
+      return;
     } else {
       if (opcode.starts_with("wgmma.mma_async")) sums(made);
       while (!tokens_.take_if(";")) {
@@ -349,6 +393,7 @@ class Parser {
     if (!decode(words, made))
       throw Fault(
           fmt::format("PTX, line {}: the instruction '{}' is not known", made.line, opcode));
+    if (is_passed_ && made.space == Space::parameter) made.space = Space::local;
     kernel_.has_products |= made.meeting == Meeting::warpgroup_product;
     kernel_.code.push_back(made);
   }
@@ -361,7 +406,10 @@ class Parser {
   bool dynamic_is_placed_ = false;
   std::map<std::string, uint64_t, std::less<>> addresses_;  ///< of global variables
   int line_of_last_ = 0;
-  int addresses_met_ = 0;  ///< of the instruction
+  std::set<std::string, std::less<>> externals_;  ///< functions that are declared
+  // Of the instruction.
+  int addresses_met_ = 0;
+  bool is_passed_ = false;  ///< is its address where a call finds what it is passed?
   // Of the kernel.
   Kernel kernel_;
   std::map<std::string, int, std::less<>> registers_;
@@ -369,6 +417,7 @@ class Parser {
   std::map<Special, int> specials_;
   std::map<std::string, int, std::less<>> labels_;
   std::map<std::string, uint64_t, std::less<>> names_;  ///< of shared and local variables
+  std::set<std::string, std::less<>> passed_;           ///< of those the ones that calls are passed
   std::vector<std::tuple<size_t, std::string, int>> branches_;
   int64_t shared_ = 0, local_ = 0;
 };

@@ -16,6 +16,10 @@ struct Type {
 };
 std::optional<Type> type_of(std::string_view word);
 
+/// A function that the driver links to code that declares it; null if it has none of that name. What it is passed lies in local
+/// memory, at addresses that are the operands.
+Execute driver_function(std::string_view name);
+
 /// Fills in what the words of an opcode mean: "add", "rn", "f32". The operands have been read. False: it is not known.
 bool decode(std::span<const std::string_view> words, Instruction& instruction);
 // Three of its parts: what reads and writes memory, what threads do together, and what tensor cores do beside them.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "fullbore/runtime/program.h"
 #include "fullbore/runtime/state.h"
@@ -28,6 +29,7 @@ FakeCuda& fake() {
 struct Counts {
   int64_t calls = 0;  ///< of the driver
   int64_t kernels = 0, graphs = 0;
+  int64_t orders = 0;  ///< waits of the host and of streams, and events
 };
 
 std::unique_ptr<void, void (*)(void*)> aligned(const std::vector<char>& bytes) {
@@ -60,7 +62,8 @@ EvaluateGraph on(const std::shared_ptr<Device>& device, Counts* counts = nullptr
     if (counts != nullptr)
       *counts = {.calls = fake().calls - before.calls,
                  .kernels = fake().launches - before.launches,
-                 .graphs = fake().graph_launches - before.graph_launches};
+                 .graphs = fake().graph_launches - before.graph_launches,
+                 .orders = fake().orders - before.orders};
     std::vector<Literal> outputs;
     for (int i = 0; i < std::ssize(results); ++i)
       outputs.push_back(
@@ -69,8 +72,8 @@ EvaluateGraph on(const std::shared_ptr<Device>& device, Counts* counts = nullptr
   };
 }
 
-// Steps end by their stop rule, and tiles are moved as far as there are flows: the host steps both loops and those of the
-// gradient, and what they have in them are graphs.
+// Steps end by their stop rule, and tiles are moved as far as there are flows: both loops and those of the gradient are
+// conditional nodes of one graph, or the host steps them where the driver has none, and what they have in them are graphs.
 TEST(LatticeOnCard, HasTheGradientsOfTheProcessorByFewCalls) {
   ::setenv("FULLBORE_CUDA_DRIVER", FB_FAKE_CUDA, 1);
   LatticeOptions options = options_of(reference::m1());
@@ -81,13 +84,18 @@ TEST(LatticeOnCard, HasTheGradientsOfTheProcessorByFewCalls) {
     return gradients(options, networks, energies, 2, on(device, counts));
   };
   const Gradients expected = gradients_on(testing_support::cpu_device(1), nullptr);
-  Counts with_graphs, alone;
-  const Gradients found = gradients_on(open_device("cuda"), &with_graphs);
+  Counts in_one, with_graphs, alone;
+  const Gradients found = gradients_on(open_device("cuda"), &in_one);
+  const int64_t version = std::exchange(fake().version, 12030);  // without conditional nodes
+  const Gradients stepped = gradients_on(open_device("cuda"), &with_graphs);
+  fake().version = version;
   ::setenv("FULLBORE_CUDA_BLOCKING", "1", 1);
   const Gradients blocking = gradients_on(open_device("cuda"), &alone);
   ::unsetenv("FULLBORE_CUDA_BLOCKING");
   EXPECT_EQ(found.loss, blocking.loss);
   EXPECT_EQ(found.of, blocking.of);
+  EXPECT_EQ(stepped.loss, blocking.loss);
+  EXPECT_EQ(stepped.of, blocking.of);
   EXPECT_NEAR(found.loss, expected.loss, 1e-5);
   // Each is within 2e-4 of sums in double precision, by the processor's instructions or the card's.
   for (size_t i = 0; i < expected.of.size(); ++i) {
@@ -100,7 +108,9 @@ TEST(LatticeOnCard, HasTheGradientsOfTheProcessorByFewCalls) {
   // Alone, each kernel is waited for: a call more than without graphs, which are 3.3 times as many as with them.
   EXPECT_LT(3 * with_graphs.calls, alone.calls - alone.kernels);
   EXPECT_LT(with_graphs.kernels, alone.kernels);
-  EXPECT_GT(with_graphs.graphs, 0);
+  EXPECT_GT(with_graphs.graphs, 1);
+  EXPECT_EQ(in_one.graphs, 1);
+  EXPECT_LT(in_one.orders, with_graphs.orders);
 }
 
 }  // namespace

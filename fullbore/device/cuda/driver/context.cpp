@@ -74,6 +74,7 @@ ModuleHandle Context::loaded(const Module& module) const {
       fmt::format("{} of '{}': {}{}{}", driver_->load_module.name(), module.name, result_text(code),
                   *log == '\0' ? "" : "; the driver's compiler says: ", excerpt(log, 500));
   if (code == kOutOfMemory) throw MemoryError(text);
+  if (is_refusal_of_code(code)) throw CodeRefused(text);
   throw DeviceError(text);
 }
 

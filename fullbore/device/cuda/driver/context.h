@@ -9,8 +9,15 @@
 #include "fullbore/device/cuda/cuda_kernel.h"
 #include "fullbore/device/cuda/driver/card.h"
 #include "fullbore/device/cuda/driver/driver.h"
+#include "fullbore/device/device_error.h"
 
 namespace fullbore::cuda {
+
+/// The driver does not take a module's code: for who can do without.
+class CodeRefused : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
 
 /// An entry of a module, as a launch wants it.
 struct LoadRequest {
@@ -41,8 +48,8 @@ class Context {
   StreamHandle copies() const { return copies_; }  ///< of batches
   StreamHandle snapshots() const { return snapshots_; }
 
-  /// The entry of a module, which is loaded when it is first asked for. DeviceError names module and entry; with what the
-  /// driver's compiler says.
+  /// The entry of a module, which is loaded when it is first asked for. DeviceError (CodeRefused) names module and entry; with
+  /// what the driver's compiler says.
   FunctionHandle function(const std::shared_ptr<const Module>& module, const std::string& entry,
                           int64_t dynamic_shared_bytes);
   /// Loads what is not yet loaded of these, by as many threads as there are processors: the driver's compiler takes some

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kVariable = "FULLBORE_CUDA_DRIVER";
 constexpr const char* kUsual = "libcuda.so.1";
-// Conditional nodes and cuGraphAddKernelNode_v2 with what they need are there from 12.2 on.
+// cuGraphAddKernelNode_v2, with all that is used of every driver, is there from 12.2 on.
 constexpr int kOldestVersion = 12020;
 
 std::string text_of_version(int version) {
@@ -38,8 +38,10 @@ Library::Library(const std::string& path)
 
 Library::~Library() { ::dlclose(handle_); }
 
+void* Library::find(const char* name) const { return ::dlsym(handle_, name); }
+
 void* Library::symbol(const char* name) const {
-  void* const found = ::dlsym(handle_, name);
+  void* const found = find(name);
   if (found == nullptr)
     throw UsageError(
         fmt::format("{} has no function {}: it is no driver of CUDA {} or later; use "

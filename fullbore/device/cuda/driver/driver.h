@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fullbore/device/cuda/driver/handles.h"
@@ -17,6 +18,8 @@ class Library {
   Library& operator=(const Library&) = delete;
   /// UsageError that names the symbol: it is not there.
   void* symbol(const char* name) const;
+  /// Null: it is not there.
+  void* find(const char* name) const;
   const std::string& path() const { return path_; }
 
  private:
@@ -55,6 +58,13 @@ class DriverStart {
   std::string version_text() const;         ///< "12.2"
 
  protected:
+  /// A function that drivers have from a version on; nothing where this one does not.
+  template <class Function>
+  std::optional<Function> since(int version, const char* name) const {
+    if (version_ < version || library_.find(name) == nullptr) return std::nullopt;
+    return Function(library_, name);
+  }
+
   Library library_;
 
  private:
@@ -129,6 +139,15 @@ class Driver : public DriverStart {
       library_, "cuGraphExecMemsetNodeSetParams"};
   Call<GraphExecHandle> destroy_graph_exec{library_, "cuGraphExecDestroy"};
   Call<GraphExecHandle, StreamHandle> launch_graph{library_, "cuGraphLaunch"};
+
+  // Conditional nodes. Drivers of CUDA 12.3 have them too, and allow kernels alone in their bodies.
+  using MakeCondition = Call<ConditionHandle*, GraphHandle, ContextHandle, unsigned, unsigned>;
+  using AddConditional =
+      Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t, ConditionalNode*>;
+  std::optional<MakeCondition> make_condition =
+      since<MakeCondition>(12040, "cuGraphConditionalHandleCreate");
+  std::optional<AddConditional> add_conditional = since<AddConditional>(12040, "cuGraphAddNode");
+  bool has_conditional_nodes() const { return make_condition && add_conditional; }
 };
 
 /// The driver of this machine: the library that FULLBORE_CUDA_DRIVER names, or else `libcuda.so.1`. Loaded once for all that

@@ -18,6 +18,8 @@ using FunctionHandle = struct FunctionContents*;
 using GraphHandle = struct GraphContents*;
 using NodeHandle = struct NodeContents*;
 using GraphExecHandle = struct GraphExecContents*;
+/// What decides about a conditional node (CUgraphConditionalHandle).
+using ConditionHandle = uint64_t;
 
 /// Questions about a card (CUdevice_attribute).
 enum CardAttribute : int {
@@ -63,6 +65,23 @@ struct KernelNode {
   ContextHandle context = nullptr;
 };
 static_assert(sizeof(KernelNode) == 72);
+
+inline constexpr int kConditionalNode = 13;        ///< CU_GRAPH_NODE_TYPE_CONDITIONAL
+inline constexpr unsigned kConditionAtLaunch = 1;  ///< CU_GRAPH_COND_ASSIGN_DEFAULT
+
+/// A conditional node of a graph, whose body is made if the condition is not 0 (CUgraphNodeParams with
+/// CUDA_CONDITIONAL_NODE_PARAMS). What is not used has to be 0.
+struct ConditionalNode {
+  int type = kConditionalNode;
+  int reserved[3] = {};
+  ConditionHandle condition = 0;
+  int kind = 0;  ///< CU_GRAPH_COND_TYPE_IF
+  unsigned body_count = 1;
+  GraphHandle* bodies = nullptr;  ///< filled in by the driver, which owns them
+  ContextHandle context = nullptr;
+  uint64_t unused[26] = {};
+};
+static_assert(sizeof(ConditionalNode) == 256);
 
 /// A memset node of a graph (CUDA_MEMSET_NODE_PARAMS_v1).
 struct FillNode {

@@ -29,6 +29,8 @@ constexpr KnownCode kKnown[] = {
      "the card's memory has an error that it could not correct"},
     {kInvalidPtx, "CUDA_ERROR_INVALID_PTX", "the driver cannot compile the PTX"},
     {kUnsupportedPtx, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the PTX is newer than the driver"},
+    {kSymbolNotFound, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
+     "code calls what the driver does not have"},
     {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "a handle is of nothing that exists"},
     {kNotFound, "CUDA_ERROR_NOT_FOUND", "there is nothing of that name"},
     {kNotReady, "CUDA_ERROR_NOT_READY", "what was asked about has not ended"},
@@ -39,6 +41,7 @@ constexpr KnownCode kKnown[] = {
      "a kernel ran longer than a card that drives a display allows"},
     {kMisalignedAddress, "CUDA_ERROR_MISALIGNED_ADDRESS", "a kernel used an address off its grid"},
     {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "a kernel failed"},
+    {kNotSupported, "CUDA_ERROR_NOT_SUPPORTED", "the driver or the card cannot do it"},
     {kSystemNotReady, "CUDA_ERROR_SYSTEM_NOT_READY", "the system's driver services do not run"},
     {kUnknown, "CUDA_ERROR_UNKNOWN", "the driver does not say why"},
 };
@@ -49,6 +52,11 @@ std::string result_text(int code) {
   const auto* const known = std::ranges::find(kKnown, code, &KnownCode::code);
   if (known == std::end(kKnown)) return fmt::format("CUDA error {}", code);
   return fmt::format("{} ({}): {}", known->name, code, known->meaning);
+}
+
+bool is_refusal_of_code(int code) {
+  return code == kInvalidImage || code == kInvalidPtx || code == kUnsupportedPtx ||
+         code == kSymbolNotFound || code == kNotSupported;
 }
 
 bool is_lost(int code) {

@@ -18,6 +18,7 @@ enum ResultCode : int {
   kUncorrectableMemory = 214,
   kInvalidPtx = 218,
   kUnsupportedPtx = 222,
+  kSymbolNotFound = 302,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
@@ -26,6 +27,7 @@ enum ResultCode : int {
   kLaunchTimeout = 702,
   kMisalignedAddress = 716,
   kLaunchFailed = 719,
+  kNotSupported = 801,
   kSystemNotReady = 802,
   kUnknown = 999,
 };
@@ -33,6 +35,9 @@ enum ResultCode : int {
 /// "CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel touched memory that is not its own"; "CUDA error 77" of a code that is
 /// not known here.
 std::string result_text(int code);
+
+/// Is it said of code that the driver does not take: of another PTX, or with calls that it does not link?
+bool is_refusal_of_code(int code);
 
 /// Has the device failed for good, so that nothing can be done with its memory any more?
 bool is_lost(int code);

@@ -55,7 +55,13 @@ CudaReplay::CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLau
       stream_(context_, in_flight_, blocking_) {
   parts_.batch = batch_.fields();
   load(launches_);
-  if (!blocking_) pieces_ = cut_program(context_, parts_, kinds_, launches_);
+  if (blocking_) return;
+  conditional_ = ConditionalLoops::of(context_, launches_);
+  parts_.conditional = conditional_.get();
+  pieces_ = cut_program(context_, parts_, kinds_, launches_);
+  for (const auto& [loop, pieces] : pieces_)
+    for (const ProgramPiece& piece : pieces)
+      counts_on_card_.insert(piece.counts_on_card.begin(), piece.counts_on_card.end());
 }
 
 CudaReplay::~CudaReplay() {
@@ -81,7 +87,9 @@ void CudaReplay::bind_batch(std::span<const void* const> host) { batch_.bring(ho
 void CudaReplay::run() {
   in_flight_.begin_run();
   batch_.wait_in_main();
+  had_graphs_ = !is_profiling_;
   if (is_profiling_) stream_.begin_run();
+  if (had_graphs_ && !counts_on_card_.empty()) conditional_->begin_run();
   ProgramWalk walk(parts_, stream_, is_profiling_ ? nullptr : &pieces_);
   walk.program(launches_);
   iterations_ = std::move(walk.iterations_made());
@@ -97,6 +105,9 @@ void CudaReplay::wait() {
 }
 
 int64_t CudaReplay::iterations_made(int loop) const {
+  if (const auto on_card = counts_on_card_.find(loop);
+      had_graphs_ && on_card != counts_on_card_.end())
+    return conditional_->iterations(on_card->second.loop) * on_card->second.each;
   const auto known = iterations_.find(loop);
   return known == iterations_.end() ? 0 : known->second;
 }

@@ -6,6 +6,7 @@
 
 #include "fullbore/device/cuda/driver/in_flight.h"
 #include "fullbore/device/cuda/executor/batch_staging.h"
+#include "fullbore/device/cuda/executor/conditional_loops.h"
 #include "fullbore/device/cuda/executor/launch_kinds.h"
 #include "fullbore/device/cuda/executor/program_walk.h"
 #include "fullbore/device/cuda/executor/stream_sink.h"
@@ -13,11 +14,12 @@
 
 namespace fullbore::cuda {
 
-/// Replays a program on a card. What lies between loops that depend on data is a graph, which one call of the driver
-/// launches: loops of known counts are in it iteration by iteration, as long as there are no more than 20 000 nodes. All
-/// other loops are stepped by the host, which reads their counts and stop flags; what their bodies have between inner loops
-/// that are stepped too is a graph likewise, told in each iteration of what lies elsewhere then. While profiling, and with
-/// FULLBORE_CUDA_BLOCKING=1, there are no graphs: every launch is made by the host, one after another.
+/// Replays a program on a card. It is a graph, which one call of the driver launches: loops are in it iteration by
+/// iteration, those whose counts depend on data as conditional nodes, as long as there are no more than 20 000 nodes and the
+/// driver has such nodes. Other loops are stepped by the host, which reads their counts and stop flags; what lies between
+/// them is a graph each, and so is what their bodies have between inner loops that are stepped too, told in each iteration
+/// of what lies elsewhere then. While profiling, and with FULLBORE_CUDA_BLOCKING=1, there are no graphs: every launch is made by
+/// the host, one after another.
 class CudaReplay final : public Replayable {
  public:
   CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLaunch> launches);
@@ -38,11 +40,15 @@ class CudaReplay final : public Replayable {
   bool blocking_;
   InFlight in_flight_;
   BatchStaging batch_;
+  std::unique_ptr<ConditionalLoops> conditional_;  ///< null: the host steps all of these
   ProgramParts parts_;
   LaunchKinds kinds_;
   ProgramPieces pieces_;
   StreamSink stream_;
-  std::map<int, int64_t> iterations_;  ///< of the last run
+  std::map<int, CountOnCard> counts_on_card_;
+  // Of the last run.
+  std::map<int, int64_t> iterations_;
+  bool had_graphs_ = false;
   bool is_profiling_ = false;
   bool runs_ = false;
 };

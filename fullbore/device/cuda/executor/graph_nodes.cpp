@@ -54,6 +54,13 @@ const KernelNode& KernelNodes::alone(const KernelCall& call, size_t launch) {
   return node_;
 }
 
+const KernelNode& KernelNodes::control(const ControlLaunch& control) {
+  node_ = node_of(control.launch);
+  node_.function = control.function;
+  node_.arguments = arguments_.of(control.launch, control.operands);
+  return node_;
+}
+
 const KernelNode& KernelNodes::merged(std::span<const KernelCall* const> calls,
                                       const LaunchKind& kind, size_t launch) {
   const Launch& first = *calls.front()->kernel->launches[launch].launch;

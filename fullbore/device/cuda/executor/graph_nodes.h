@@ -16,8 +16,17 @@ struct KernelCall {
   const LoadedKernel* kernel = nullptr;
   std::vector<Place> operands;
 };
+/// A kernel that a loop needs. `decides`: the level of the graph (graph_maker.h) that is made if it says so; -1: none.
+struct ControlCall {
+  ControlLaunch control;
+  int decides = -1;
+};
+/// A conditional node, whose body is a level of the graph.
+struct ConditionalBody {
+  int level = 0;
+};
 /// One node or, of a kernel of several launches, several that follow one another.
-using NodeContent = std::variant<KernelCall, CopyNode, FillNode>;
+using NodeContent = std::variant<KernelCall, CopyNode, FillNode, ControlCall, ConditionalBody>;
 
 /// A copy's nodes: each copies a row, whose length the driver bounds by 2 GiB. They may be side by side.
 std::vector<CopyNode> copy_nodes(Address from, Address to, int64_t bytes);
@@ -30,6 +39,7 @@ class KernelNodes {
  public:
   explicit KernelNodes(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   const KernelNode& alone(const KernelCall& call, size_t launch);
+  const KernelNode& control(const ControlLaunch& control);
   /// Of calls of one kind as one launch (merged_code.h).
   const KernelNode& merged(std::span<const KernelCall* const> calls, const LaunchKind& kind,
                            size_t launch);

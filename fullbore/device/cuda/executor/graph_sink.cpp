@@ -3,12 +3,21 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
-#include "fullbore/device/cuda/executor/direct_edges.h"
-#include "fullbore/device/cuda/executor/merged_nodes.h"
 
 namespace fullbore::cuda {
+namespace {
+
+/// The condition of a level as bytes that a decision writes and its conditional node reads: above all of a card's memory.
+MemoryAccess condition_of(int level, bool is_written) {
+  constexpr uint64_t kConditions = uint64_t{1} << 63;
+  const uint64_t begin = kConditions + static_cast<uint64_t>(level);
+  return {.begin = begin, .end = begin + 1, .is_written = is_written};
+}
+
+}  // namespace
+
 GraphSink::GraphSink(std::shared_ptr<Context> context, LaunchKinds& kinds)
-    : context_(std::move(context)), kinds_(kinds), kernel_nodes_(context_) {
+    : context_(std::move(context)), kinds_(kinds), levels_(1), open_(1) {
   contents_.graph = std::make_unique<OwnedGraph>(context_);
 }
 
@@ -23,9 +32,19 @@ void GraphSink::touch(const Place& place, int64_t bytes, bool is_written) {
   for (const Address other : place.others) touch_from(other);
 }
 
+void GraphSink::touch(const ControlLaunch& launch) {
+  for (size_t i = 0; i < launch.operands.size(); ++i)
+    touch(launch.operands[i], launch.uses[i].bytes, launch.uses[i].is_written);
+}
+
 void GraphSink::add(NodeContent content) {
+  OpenLevel& open = open_.back();
+  GraphLevel& level = levels_[static_cast<size_t>(open.number)];
+  level.nodes.push_back(static_cast<int>(contents_.nodes.size()));
   contents_.nodes.push_back(std::move(content));
-  follows_.push_back(hazards_.add(accesses_));
+  level.follows.push_back(open.hazards.add(accesses_));
+  if (open_.size() > 1)
+    open.accesses.insert(open.accesses.end(), accesses_.begin(), accesses_.end());
   accesses_.clear();
 }
 
@@ -69,89 +88,37 @@ int64_t GraphSink::number(const Place&, int64_t) {
   return 0;
 }
 
+void GraphSink::control(const ControlLaunch& launch) {
+  touch(launch);
+  add(ControlCall{.control = launch});
+}
+
+void GraphSink::begin_conditional(const ControlLaunch& decision) {
+  const auto level = static_cast<int>(levels_.size());
+  levels_.emplace_back();
+  touch(decision);
+  accesses_.push_back(condition_of(level, true));
+  add(ControlCall{.control = decision, .decides = level});
+  open_.push_back({.number = level});
+  contents_.has_conditional_nodes = true;
+}
+
+void GraphSink::end_conditional() {
+  FB_CHECK(open_.size() > 1, "no conditional node has begun");
+  OpenLevel body = std::move(open_.back());
+  open_.pop_back();
+  accesses_ = joined(std::move(body.accesses));
+  accesses_.push_back(condition_of(body.number, false));
+  add(ConditionalBody{.level = body.number});
+}
+
 void GraphSink::graph(LaunchableGraph&, int, int) {
   FB_CHECK(false, "a graph has no graphs in it");
 }
 
-void GraphSink::load_merged() {
-  std::vector<LoadRequest> entries;
-  for (const GraphContents::Made& made : contents_.made) {
-    if (made.kind == nullptr) continue;
-    const NodeContent& first = contents_.nodes[static_cast<size_t>(made.members.front())];
-    const LoadedKernel& kernel = *std::get<KernelCall>(first).kernel;
-    for (size_t i = 0; i < kernel.launches.size(); ++i)
-      entries.push_back({made.kind->codes[i].module, made.kind->codes[i].entry,
-                         kernel.launches[i].launch->dynamic_shared_bytes});
-  }
-  context_->load(entries);
-}
-
-std::vector<NodeHandle> GraphSink::make(const GraphContents::Made& made,
-                                        std::vector<NodeHandle> before) {
-  const Driver& driver = context_->enter();
-  const NodeContent& first = contents_.nodes[static_cast<size_t>(made.members.front())];
-  NodeHandle handle = nullptr;
-  if (const auto* const copy = std::get_if<CopyNode>(&first)) {
-    driver.add_copy(&handle, contents_.graph->get(), before.data(), before.size(), copy,
-                    context_->handle());
-    return {handle};
-  }
-  if (const auto* const fill = std::get_if<FillNode>(&first)) {
-    driver.add_fill(&handle, contents_.graph->get(), before.data(), before.size(), fill,
-                    context_->handle());
-    return {handle};
-  }
-  std::vector<const KernelCall*> calls;
-  for (const int member : made.members)
-    calls.push_back(&std::get<KernelCall>(contents_.nodes[static_cast<size_t>(member)]));
-  const LoadedKernel& kernel = *calls.front()->kernel;
-  std::vector<NodeHandle> handles;
-  for (size_t i = 0; i < kernel.launches.size(); ++i) {
-    const KernelNode& node = made.kind == nullptr ? kernel_nodes_.alone(*calls.front(), i)
-                                                  : kernel_nodes_.merged(calls, *made.kind, i);
-    const int code = driver.add_kernel.attempt(&handle, contents_.graph->get(), before.data(),
-                                               before.size(), &node);
-    if (code != kSuccess)
-      throw_launch_failure(driver.add_kernel.name(), code, kernel, *kernel.launches[i].launch);
-    handles.push_back(handle);
-    before = {handle};
-  }
-  return handles;
-}
-
 std::unique_ptr<LaunchableGraph> GraphSink::finish(bool moves) {
-  const auto kind_of = [&](const NodeContent& node) {
-    const auto* const call = std::get_if<KernelCall>(&node);
-    return call == nullptr ? nullptr : kinds_.of(*call->kernel);
-  };
-  std::vector<MergeableNode> mergeable;
-  for (size_t i = 0; i < contents_.nodes.size(); ++i) {
-    const LaunchKind* const kind = kind_of(contents_.nodes[i]);
-    mergeable.push_back({.kind = kind == nullptr ? -1 : kind->number,
-                         .most = kind == nullptr ? 1 : kind->most,
-                         .follows = follows_[i]});
-  }
-  for (std::vector<int>& members : merge_nodes(mergeable)) {
-    const NodeContent& first = contents_.nodes[static_cast<size_t>(members.front())];
-    const LaunchKind* const kind = members.size() > 1 ? kind_of(first) : nullptr;
-    contents_.made.push_back({.members = std::move(members), .kind = kind, .handles = {}});
-  }
-  load_merged();
-  std::vector<int> became(contents_.nodes.size());
-  DirectEdges edges;
-  for (size_t i = 0; i < contents_.made.size(); ++i) {
-    GraphContents::Made& made = contents_.made[i];
-    DirectEdges::Candidates candidates;
-    for (const int member : made.members) {
-      for (const int each : follows_[static_cast<size_t>(member)])
-        candidates.insert(became[static_cast<size_t>(each)]);
-      became[static_cast<size_t>(member)] = static_cast<int>(i);
-    }
-    std::vector<NodeHandle> before;
-    for (const int each : edges.add(candidates))
-      before.push_back(contents_.made[static_cast<size_t>(each)].handles.back());
-    made.handles = make(made, std::move(before));
-  }
+  FB_CHECK(open_.size() == 1, "{} conditional nodes have not ended", open_.size() - 1);
+  make_nodes(context_, kinds_, levels_, contents_);
   return std::make_unique<LaunchableGraph>(context_, std::move(contents_), moves);
 }
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "fullbore/device/cuda/executor/graph_maker.h"
 #include "fullbore/device/cuda/executor/launchable_graph.h"
 #include "fullbore/device/cuda/executor/memory_hazards.h"
 
@@ -10,7 +11,7 @@ namespace fullbore::cuda {
 
 /// Makes nodes of a graph. Each follows those alone whose bytes it reads or overwrites, and those that read what it
 /// overwrites, wherever both may be (Place): barriers say less, and are left out. The launches of one kernel follow one
-/// another. Small launches of one code that need not follow one another become one (merged_code.h).
+/// another. A conditional node reads and writes whatever nodes of its body do, which are ordered among themselves alike.
 class GraphSink final : public LaunchSink {
  public:
   GraphSink(std::shared_ptr<Context> context, LaunchKinds& kinds);
@@ -21,6 +22,9 @@ class GraphSink final : public LaunchSink {
   void clear(const Place& to, int64_t bytes) override;
   void set_number(const Place& to, int64_t value) override;
   int64_t number(const Place& at, int64_t bytes) override;
+  void control(const ControlLaunch& launch) override;
+  void begin_conditional(const ControlLaunch& decision) override;
+  void end_conditional() override;
   void graph(LaunchableGraph& graph, int first, int last) override;
 
   bool is_empty() const { return contents_.nodes.empty(); }
@@ -29,19 +33,24 @@ class GraphSink final : public LaunchSink {
   std::unique_ptr<LaunchableGraph> finish(bool moves);
 
  private:
+  /// A level that gets more nodes.
+  struct OpenLevel {
+    int number = 0;
+    MemoryHazards hazards = {};
+    std::vector<MemoryAccess> accesses = {};  ///< of all of its nodes
+  };
+
   /// The next node will.
   void touch(const Place& place, int64_t bytes, bool is_written);
+  void touch(const ControlLaunch& launch);
   void add(NodeContent content);
-  void load_merged();
-  std::vector<NodeHandle> make(const GraphContents::Made& made, std::vector<NodeHandle> before);
 
   std::shared_ptr<Context> context_;
   LaunchKinds& kinds_;
-  KernelNodes kernel_nodes_;
-  MemoryHazards hazards_;
   GraphContents contents_;
-  std::vector<std::vector<int>> follows_;  ///< per node: earlier ones
-  std::vector<MemoryAccess> accesses_;     ///< of the node that comes next
+  std::vector<GraphLevel> levels_;      ///< the graph's own first
+  std::vector<OpenLevel> open_;         ///< the same, and bodies within one another
+  std::vector<MemoryAccess> accesses_;  ///< of the node that comes next
   bool moves_ = false;
 };
 

@@ -32,6 +32,12 @@ void** ArgumentTable::of(const Launch& launch, std::span<const Place> operands) 
   return pointers_.data();
 }
 
+void LaunchSink::control(const ControlLaunch& launch) {
+  FB_CHECK(false, "'{}' is for graphs with conditional nodes", launch.launch.entry);
+}
+void LaunchSink::begin_conditional(const ControlLaunch& decision) { LaunchSink::control(decision); }
+void LaunchSink::end_conditional() { FB_CHECK(false, "no conditional node has begun"); }
+
 void throw_launch_failure(const char* call, int code, const LoadedKernel& kernel,
                           const Launch& launch) {
   const std::string text = fmt::format(

@@ -35,6 +35,18 @@ struct Place {
 /// What lies behind it.
 Place behind(Place place, int64_t bytes);
 
+/// A launch of a kernel that a loop needs (conditional_loops.h).
+struct ControlLaunch {
+  struct Use {
+    int64_t bytes = 0;
+    bool is_written = false;
+  };
+  Launch launch;
+  FunctionHandle function = nullptr;
+  std::vector<Place> operands = {};
+  std::vector<Use> uses = {};  ///< of each operand
+};
+
 /// The arguments of a launch as the driver takes them: pointers to their values.
 class ArgumentTable {
  public:
@@ -58,6 +70,13 @@ class LaunchSink {
   virtual void set_number(const Place& to, int64_t value) = 0;
   /// The i64 or, with `bytes` 1, the bool there, behind all before.
   virtual int64_t number(const Place& at, int64_t bytes) = 0;
+  /// Are numbers read as launches are made? Where they are not, loops whose counts depend on data are conditional nodes.
+  virtual bool reads_numbers() const { return false; }
+  // Of conditional nodes, where numbers are not read.
+  virtual void control(const ControlLaunch& launch);
+  /// What follows until end_conditional() is made if `decision` says so.
+  virtual void begin_conditional(const ControlLaunch& decision);
+  virtual void end_conditional();
   /// A graph whose nodes are those of launches [first, last] of the launch list.
   virtual void graph(LaunchableGraph& graph, int first, int last) = 0;
   /// Around a launch of the launch list.

@@ -18,6 +18,9 @@ LaunchableGraph::LaunchableGraph(std::shared_ptr<Context> context, GraphContents
                                  bool moves)
     : context_(std::move(context)), kernel_nodes_(context_) {
   context_->enter().instantiate_graph(&handle_, contents.graph->get(), 0);
+  FB_CHECK(!moves || !contents.has_conditional_nodes, "a graph with conditional nodes moves");
+  // The driver keeps the bodies of conditional nodes as long as their graph.
+  if (contents.has_conditional_nodes) contents_.graph = std::move(contents.graph);
   if (!moves) return;
   contents_ = std::move(contents);
   made_of_.resize(contents_.nodes.size());

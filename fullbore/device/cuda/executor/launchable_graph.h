@@ -34,11 +34,12 @@ struct GraphContents {
   std::unique_ptr<OwnedGraph> graph;
   std::vector<NodeContent> nodes;  ///< in the order in which the program has them
   std::vector<Made> made;
+  bool has_conditional_nodes = false;
 };
 
 /// A graph that the driver can launch as often as one likes. One that moves can be told its launches again, in their order,
 /// before each launch(): the nodes of those whose places are others get their new arguments, and what was launched before
-/// keeps those that it had.
+/// keeps those that it had. One that has conditional nodes does not move.
 class LaunchableGraph final : public LaunchSink {
  public:
   /// `kinds` outlive this where it moves; else only the graph is kept.

@@ -1,8 +1,26 @@
 #include "fullbore/device/cuda/executor/memory_hazards.h"
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace fullbore::cuda {
+
+std::vector<MemoryAccess> joined(std::vector<MemoryAccess> accesses) {
+  std::ranges::sort(accesses, {}, [](const MemoryAccess& access) {
+    return std::pair(access.is_written, access.begin);
+  });
+  std::vector<MemoryAccess> all;
+  for (const MemoryAccess& access : accesses) {
+    const bool meets = !all.empty() && all.back().is_written == access.is_written &&
+                       access.begin <= all.back().end;
+    if (meets)
+      all.back().end = std::max(all.back().end, access.end);
+    else if (access.begin < access.end)
+      all.push_back(access);
+  }
+  return all;
+}
 
 void MemoryHazards::cut(uint64_t at) {
   auto next = stretches_.upper_bound(at);

@@ -14,6 +14,9 @@ struct MemoryAccess {
   bool is_written = false;
 };
 
+/// The same bytes in fewer pieces.
+std::vector<MemoryAccess> joined(std::vector<MemoryAccess> accesses);
+
 /// Which nodes have to follow which: one that touches bytes follows those that wrote them before, and one that writes bytes
 /// those that read them too. Nodes are numbered from 0 on in the order in which the program has them.
 class MemoryHazards {

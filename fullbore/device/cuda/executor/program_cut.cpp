@@ -14,34 +14,45 @@ constexpr int64_t kMostNodes = 20'000;
 // In a body: the launch of a graph takes as long as that of two or three kernels.
 constexpr int64_t kFewestNodes = 4;
 
-int64_t nodes_of(std::span<const RecordedLaunch> launches);
+constexpr int64_t kTooMany = kMostNodes + 1;
 
-/// Nodes of a graph that makes it; more than kMostNodes: too many, or nobody knows how many.
-int64_t nodes_of(const RecordedLaunch& launch) {
-  constexpr int64_t kTooMany = kMostNodes + 1;
-  switch (launch.kind) {
-    case RecordedLaunch::Kind::kernel:
-      return static_cast<int64_t>(
-          dynamic_cast<const CompiledNode&>(*launch.kernel).launches().size());
-    case RecordedLaunch::Kind::copy: return 1;
-    case RecordedLaunch::Kind::loop: break;
+/// Counts nodes of a graph that makes launches; kTooMany: more than a graph may have, or it cannot make them.
+class NodeCount {
+ public:
+  explicit NodeCount(bool has_conditional_nodes) : has_conditional_nodes_(has_conditional_nodes) {}
+
+  int64_t of(std::span<const RecordedLaunch> launches) const {
+    int64_t nodes = 0;
+    for (const RecordedLaunch& launch : launches) nodes = std::min(nodes + of(launch), kTooMany);
+    return nodes;
   }
-  const RecordedLoop& loop = *launch.loop;
-  const LoopRange& range = loop.range;
-  if (range.count || range.stop) return kTooMany;
-  // With the halves of the index.
-  const int64_t each = nodes_of(loop.body) + static_cast<int64_t>(loop.carries.size()) + 2;
-  if (each > kMostNodes || range.iterations > kMostNodes) return kTooMany;
-  return std::min(each * range.iterations + static_cast<int64_t>(loop.exchanges.size()) + 3,
-                  kTooMany);
-}
+  int64_t of(const RecordedLaunch& launch) const {
+    switch (launch.kind) {
+      case RecordedLaunch::Kind::kernel:
+        return static_cast<int64_t>(
+            dynamic_cast<const CompiledNode&>(*launch.kernel).launches().size());
+      case RecordedLaunch::Kind::copy: return 1;
+      case RecordedLaunch::Kind::loop: break;
+    }
+    const RecordedLoop& loop = *launch.loop;
+    const int64_t iterations = loop.range.iterations;
+    const bool is_conditional = depends_on_data(loop.range);
+    if (is_conditional && !has_conditional_nodes_) return kTooMany;
+    // With the halves of the index; a decision, a conditional node and the end of an iteration.
+    const int64_t each =
+        of(loop.body) + static_cast<int64_t>(loop.carries.size()) + 2 + (is_conditional ? 3 : 0);
+    if (each > kMostNodes || iterations > kMostNodes) return kTooMany;
+    const auto exchanges = static_cast<int64_t>(loop.exchanges.size());
+    int64_t around = exchanges + 3;
+    if (is_conditional)
+      around += exchanges + static_cast<int64_t>(loop.cleared.size()) +
+                2 * (iterations / chunk_of(iterations) + 1);
+    return std::min(each * iterations + around, kTooMany);
+  }
 
-int64_t nodes_of(std::span<const RecordedLaunch> launches) {
-  int64_t nodes = 0;
-  for (const RecordedLaunch& launch : launches)
-    nodes = std::min(nodes + nodes_of(launch), kMostNodes + 1);
-  return nodes;
-}
+ private:
+  bool has_conditional_nodes_;
+};
 
 /// Ids of the first and the last of them; loops come before their bodies.
 std::pair<int, int> range_of(std::span<const RecordedLaunch> launches) {
@@ -60,12 +71,13 @@ class Cutter {
   // From the front: as much as a graph may hold, then a loop that does not fit, and so on.
   void cut(std::span<const RecordedLaunch> launches) {
     const RecordedLoop* const loop = around_.empty() ? nullptr : around_.back();
+    const NodeCount count(parts_.conditional != nullptr && around_.empty());
     for (size_t begin = 0;; ++begin) {
       ProgramPiece piece{.begin = begin, .end = begin, .sets_index = loop != nullptr && begin == 0};
       int64_t nodes = piece.sets_index && loop->range.index ? 2 : 0;
       for (; piece.end < launches.size(); ++piece.end) {
         const RecordedLaunch& next = launches[piece.end];
-        const int64_t more = nodes_of(next);
+        const int64_t more = count.of(next);
         // Only loops can be stepped: what is none is in a graph in any case.
         if (next.kind == RecordedLaunch::Kind::loop && nodes + more > left_) break;
         nodes += more;
@@ -92,6 +104,7 @@ class Cutter {
     if (sink.is_empty()) return;
     piece.moves = sink.moves() || (piece.sets_index && around_.back()->range.index);
     piece.iterations = std::move(walk.iterations_made());
+    piece.counts_on_card = std::move(walk.counts_on_card());
     std::tie(piece.first, piece.last) =
         range_of(launches.subspan(piece.begin, piece.end - piece.begin));
     piece.graph = sink.finish(piece.moves);

@@ -36,6 +36,11 @@ Place ProgramWalk::place(const LaunchOperand& operand) const {
   return found;
 }
 
+std::optional<Place> ProgramWalk::place(const std::optional<LaunchOperand>& operand) const {
+  if (!operand) return std::nullopt;
+  return place(*operand);
+}
+
 // Pieces that a graph has are told to it, and then it is launched.
 void ProgramWalk::run(const ProgramPiece& piece, const RecordedLoop* loop,
                       std::span<const RecordedLaunch> launches) {
@@ -104,10 +109,14 @@ void ProgramWalk::launch(const RecordedLaunch& launch) {
 
 void ProgramWalk::loop(int id, const RecordedLoop& loop) {
   const LoopRange& range = loop.range;
+  if (depends_on_data(range) && parts_.conditional != nullptr && !sink_->reads_numbers())
+    return conditional_loop(id, loop);
   int64_t iterations = range.iterations;
   if (range.count)
     iterations =
         std::clamp<int64_t>(sink_->number(place(*range.count), sizeof(int64_t)), 0, iterations);
+  const std::optional<CountOnCard> counts_around = counts_;
+  if (counts_) counts_->each *= iterations;
   int64_t executed = 0;
   indices_.push_back(0);
   made_.push_back(0);
@@ -121,7 +130,11 @@ void ProgramWalk::loop(int id, const RecordedLoop& loop) {
   }
   indices_.pop_back();
   made_.pop_back();
-  iterations_made_[id] += executed;
+  if (counts_)
+    counts_on_card_[id] = *counts_;
+  else
+    iterations_made_[id] += executed;
+  counts_ = counts_around;
   sink_->barrier();
   finish_loop(loop, iterations, executed);
   if (range.executed) sink_->set_number(place(*range.executed), executed);
@@ -137,6 +150,53 @@ void ProgramWalk::finish_loop(const RecordedLoop& loop, int64_t most, int64_t ex
       if (range.begin < range.end)
         sink_->clear(behind(place(rows.rows), range.begin * rows.row_bytes),
                      (range.end - range.begin) * rows.row_bytes);
+}
+
+// As many iterations as there may be, in the order in which they are made. Exchanged values are where they would be if all were.
+void ProgramWalk::conditional_loop(int id, const RecordedLoop& loop) {
+  const ConditionalLoops& conditional = *parts_.conditional;
+  const LoopRange& range = loop.range;
+  const auto settle = [&] {
+    for (const RecordedCarry& exchange : loop.exchanges)
+      sink_->control(
+          conditional.settle(loop, place(exchange.from), place(exchange.to), exchange.bytes));
+  };
+  sink_->control(conditional.begin(loop, place(range.count)));
+  if (ConditionalLoops::is_crossed(range)) settle();
+  const std::optional<CountOnCard> counts_around = counts_;
+  counts_ = CountOnCard{.loop = conditional.number_of(loop)};
+  counts_on_card_[id] = *counts_;
+  indices_.push_back(0);
+  made_.push_back(0);
+  const int64_t chunk = chunk_of(range.iterations);
+  for (int64_t begin = 0; begin < range.iterations; begin += chunk) {
+    const int64_t end = std::min(begin + chunk, range.iterations);
+    const bool is_all = end - begin == range.iterations;
+    const int64_t first = range.reverse ? range.iterations - end : begin;
+    if (!is_all) sink_->begin_conditional(conditional.decide(loop, first));
+    conditional_iterations(loop, begin, end);
+    if (!is_all) sink_->end_conditional();
+  }
+  indices_.pop_back();
+  made_.pop_back();
+  counts_ = counts_around;
+  settle();
+  for (const RecordedRows& rows : loop.cleared)
+    sink_->control(conditional.clear(loop, place(rows.rows), rows.row_bytes));
+  sink_->control(conditional.finish(loop, place(range.executed)));
+}
+
+void ProgramWalk::conditional_iterations(const RecordedLoop& loop, int64_t begin, int64_t end) {
+  const ConditionalLoops& conditional = *parts_.conditional;
+  const LoopRange& range = loop.range;
+  for (int64_t made = begin; made < end; ++made) {
+    made_.back() = made;
+    indices_.back() = range.reverse ? range.iterations - 1 - made : made;
+    sink_->begin_conditional(conditional.decide(loop, indices_.back()));
+    iteration(&loop, loop.body);
+    sink_->control(conditional.end_iteration(loop, place(range.stop)));
+    sink_->end_conditional();
+  }
 }
 
 }  // namespace fullbore::cuda

@@ -2,9 +2,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "fullbore/device/cuda/executor/conditional_loops.h"
 #include "fullbore/device/cuda/executor/launch_sink.h"
 #include "fullbore/device/recording.h"
 
@@ -14,6 +16,14 @@ namespace fullbore::cuda {
 struct ProgramParts {
   std::map<const Kernel*, LoadedKernel> kernels;
   std::vector<Address> batch;  ///< where the card has the fields
+  const ConditionalLoops* conditional =
+      nullptr;  ///< null: the host steps loops that depend on data
+};
+
+/// How many iterations a loop makes that is in conditional nodes: `each` for each iteration of a loop that the card counts.
+struct CountOnCard {
+  size_t loop = 0;  ///< ConditionalLoops::number_of()
+  int64_t each = 1;
 };
 
 /// Launches [begin, end) of a program, or of an iteration of a loop's body.
@@ -26,6 +36,7 @@ struct ProgramPiece {
   bool moves = false;                      ///< does it have to be told each time where things are?
   int first = 0, last = -1;                ///< ids of its launches
   std::map<int, int64_t> iterations = {};  ///< that its loops make, by their ids
+  std::map<int, CountOnCard> counts_on_card = {};  ///< of those in conditional nodes
 };
 /// By loops that the host steps; null: of the program.
 using ProgramPieces = std::map<const RecordedLoop*, std::vector<ProgramPiece>>;
@@ -45,12 +56,17 @@ class ProgramWalk {
              std::span<const RecordedLaunch> launches);
   /// Iterations made by loops, in all, by their ids.
   std::map<int, int64_t>& iterations_made() { return iterations_made_; }
+  /// Of the others, which are conditional nodes or within some.
+  std::map<int, CountOnCard>& counts_on_card() { return counts_on_card_; }
 
  private:
   Place place(const LaunchOperand& operand) const;
+  std::optional<Place> place(const std::optional<LaunchOperand>& operand) const;
   void launches(std::span<const RecordedLaunch> launches);
   void launch(const RecordedLaunch& launch);
   void loop(int id, const RecordedLoop& loop);
+  void conditional_loop(int id, const RecordedLoop& loop);
+  void conditional_iterations(const RecordedLoop& loop, int64_t begin, int64_t end);
   void iteration(const RecordedLoop* loop, std::span<const RecordedLaunch> launches);
   void make(const ProgramPiece& piece, const RecordedLoop* loop,
             std::span<const RecordedLaunch> launches);
@@ -65,6 +81,9 @@ class ProgramWalk {
   std::vector<int64_t> indices_;                 ///< of the loops around, outermost first
   std::vector<int64_t> made_;                    ///< iterations that they have made, likewise
   std::map<int, int64_t> iterations_made_;
+  std::map<int, CountOnCard> counts_on_card_;
+  std::optional<CountOnCard>
+      counts_;  ///< of iterations of the innermost loop around, in conditional nodes
   std::vector<Place> operands_;
 };
 

@@ -21,6 +21,7 @@ class StreamSink final : public LaunchSink {
   void clear(const Place& to, int64_t bytes) override;
   void set_number(const Place& to, int64_t value) override;
   int64_t number(const Place& at, int64_t bytes) override;
+  bool reads_numbers() const override { return true; }
   void graph(LaunchableGraph& graph, int first, int last) override;
   void begin_launch(int id) override;
   void end_launch() override;
