@@ -111,6 +111,7 @@ TEST(LatticeOnCard, HasTheGradientsOfTheProcessorByFewCalls) {
   EXPECT_GT(with_graphs.graphs, 1);
   EXPECT_EQ(in_one.graphs, 1);
   EXPECT_LT(in_one.orders, with_graphs.orders);
+  EXPECT_LT(50 * in_one.calls, with_graphs.calls);
 }
 
 }  // namespace
