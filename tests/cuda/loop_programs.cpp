@@ -31,7 +31,7 @@ LoopPrograms::Outcome LoopPrograms::outcome_of(const Words& before, const std::v
 
 LoopPrograms::Outcome LoopPrograms::checked(const Words& before, const std::vector<int>& loops,
                                             const Record& record) {
-  const Outcome graphs = outcome_of(before, loops, record);
+  Outcome graphs = outcome_of(before, loops, record);
   const int64_t version = fake().version;
   for (const int64_t each : {kWithConditionalNodes, kWithoutConditionalNodes})
     for (const uint64_t seed : {0, 1, 2}) {
