@@ -222,7 +222,7 @@ class Replay : public FakeCard {
                                 kernel);
     const auto host = host_recorder.finish();
     const auto recorder = device->record();
-    RandomProgram(seed, *recorder, memory->address(), kernel);
+    const RandomProgram same(seed, *recorder, memory->address(), kernel);
     const auto card = recorder->finish();
     card->set_profiling(seed % 5 == 4);
     for (uint64_t run = 0; run < 3; ++run) {
@@ -323,7 +323,7 @@ TEST_F(Replay, GivesBackWhatItTookWhicheverCallFails) {
         const auto memory = device->allocate(RandomProgram::kAllBytes);
         const auto host = device->allocate_host(kBytes);
         const auto recorder = device->record();
-        RandomProgram(3, *recorder, memory->address(), kernel);
+        const RandomProgram some(3, *recorder, memory->address(), kernel);
         const auto program = recorder->finish();
         const Words field(kFieldWords, 1);
         const void* const batch[] = {field.data(), field.data()};

@@ -22,8 +22,7 @@ class Waves : public BatchSource {
     auto* y = static_cast<float*>(buffers[1]);
     for (int i = 0; i < 24; ++i)
       x[i] = static_cast<float>((position * 7 + static_cast<uint64_t>(i) * 5) % 13) / 13 - 0.5F;
-    for (int row = 0; row < 8; ++row)
-      y[row] = std::sin(x[row * 3] - 2 * x[row * 3 + 1] + 3 * x[row * 3 + 2]);
+    for (int row = 0; row < 8; ++row, x += 3) y[row] = std::sin(x[0] - 2 * x[1] + 3 * x[2]);
   }
 
  private:

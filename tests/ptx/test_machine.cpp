@@ -48,7 +48,7 @@ std::vector<uint64_t> run_body(const std::string& body, const std::vector<uint64
        .seed = seed},
       memory, 10'000);
   std::vector<uint64_t> result(threads);
-  std::memcpy(result.data(), memory.at(out, 8 * threads).data(), 8 * result.size());
+  std::memcpy(result.data(), memory.at(out, int64_t{8} * threads).data(), 8 * result.size());
   return result;
 }
 
