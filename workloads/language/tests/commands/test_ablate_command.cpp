@@ -125,7 +125,7 @@ TEST(AblateCommand, StoppedGoesOnWithWhatItHasAndReportsARefusedArmToo) {
 // Held up for longer than --minutes allows, as by a neighbour: two seeds are enough for a report, and it says what it lacks.
 TEST(AblateCommand, WhoseTimeIsOverLeavesOutLaterSeedsAndSaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kSeconds = 240;
+  constexpr int kSeconds = 90;
 #else
   constexpr int kSeconds = 36;  // several times what it takes
 #endif
