@@ -435,9 +435,15 @@ TEST(Evaluations, AreOfAsManyBatchesInAllArms) {
   EXPECT_EQ(evaluation_batches(request, plan), 100);
   request.eval_batches = 4;
   EXPECT_EQ(evaluation_batches(request, plan), 4);
+  plan.switches.push_back(
+      {.name = "optim.name=muon", .key = "optim.name", .value = "muon", .off = "adamw"});
+  EXPECT_EQ(evaluation_batches(request, plan), 4);
   // As many batches of another size would be other rows.
   plan.switches.push_back(
       {.name = "train.batch_size=8", .key = "train.batch_size", .value = "8", .off = "4"});
+  EXPECT_EQ(evaluation_batches(request, plan), 100);
+  plan.switches.back() = {
+      .name = "model.context=8", .key = "model.context", .value = "8", .off = "16"};
   EXPECT_EQ(evaluation_batches(request, plan), 100);
 }
 

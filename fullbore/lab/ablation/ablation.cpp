@@ -362,8 +362,9 @@ Ablation read_ablation(const std::string& folder) {
 
 int64_t evaluation_batches(const AblationRequest& request, const AblationPlan& plan) {
   const int64_t configured = request.settings.train.eval_batches;
-  const bool same_rows = std::ranges::none_of(
-      plan.switches, [](const Switch& each) { return each.key == "train.batch_size"; });
+  const bool same_rows = std::ranges::all_of(plan.switches, [](const Switch& each) {
+    return each.key.empty() || each.key.starts_with("engine.") || each.key.starts_with("optim.");
+  });
   if (request.eval_batches == 0 || !same_rows) return configured;
   return configured == 0 ? request.eval_batches : std::min(configured, request.eval_batches);
 }

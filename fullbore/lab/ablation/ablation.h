@@ -54,8 +54,8 @@ Ablation ablate(const AblationRequest& request, const StopRequest& stop, const T
 /// What is in such a folder. DataError: it holds none, or is damaged.
 Ablation read_ablation(const std::string& folder);
 
-/// What train.eval_batches is in all arms: 0: all batches. Where switches make batches of other sizes it is as configured, for
-/// as many of them would be other rows.
+/// What train.eval_batches is in all arms; 0: all batches. With switches of other sections than `engine` and `optim`, a batch
+/// size or a context say, it is as configured: as many batches may be other rows there.
 int64_t evaluation_batches(const AblationRequest& request, const AblationPlan& plan);
 
 /// Whose runs an arm's figures are: its own, or those of the arm with the same programs.
