@@ -1,7 +1,8 @@
 """What workloads say that they learn: each case is trained as its configuration says, then measured on held-out data.
 
 Cases are those of workloads/*/tests/parts/learning.py: a configuration, settings, a time that training may take, commands
-that make what it needs ("before", each a list of arguments, in which {root} is the repository's folder), what is asked of
+that make what it needs ("before", each a list of arguments, in which {root} is the repository's folder; their time is part of
+training's with "counts_before"), what is asked of
 `eval --json` (or of the part's COMMAND) about the last checkpoint, and about a run "beside" it, which is then judged with it (the best one was chosen by a part of what is held out), and what its
 report must say. A case fails that is trained in more time, or whose report does not say it.
 
@@ -51,8 +52,9 @@ def run_case(context, binary, part, case, folder, threads, steps):
             seconds += taken
         result["evaluation_seconds"] = round(seconds, 1)
         figures, faults = part.judge(*reports, **({"case": case} if "beside" in case else {}))
-        if result["training_seconds"] > case["most_seconds"]:
-            faults.append(f"was trained for {result['training_seconds']} s, {case['most_seconds']} s are allowed")
+        taken = result["training_seconds"] + (result.get("before_seconds", 0) if case.get("counts_before") else 0)
+        if taken > case["most_seconds"]:
+            faults.append(f"was trained for {taken:.1f} s, {case['most_seconds']} s are allowed")
         return result | figures | ({"faults": faults} if faults else {})
     except RuntimeError as error:
         return result | {"faults": [str(error)]}

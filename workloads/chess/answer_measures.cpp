@@ -29,15 +29,36 @@ struct LegalCounts {
   }
 };
 
+/// PolicyMeasures::distinct_best, told one move at a time.
+class DistinctMoves {
+ public:
+  void add(std::string move) {
+    moves_.insert(std::move(move));
+    if (++answers_ < kDistinctOf) return;
+    shares_ += share(std::ssize(moves_), answers_);
+    ++whole_;
+    moves_.clear();
+    answers_ = 0;
+  }
+  double mean() const {
+    return whole_ > 0 ? share(shares_, whole_) : share(std::ssize(moves_), answers_);
+  }
+
+ private:
+  std::set<std::string> moves_;
+  int64_t answers_ = 0;
+  int64_t whole_ = 0;
+  double shares_ = 0;
+};
+
 bool is_white(const ChessRecord& record) { return record.fen.find(" w ") != std::string::npos; }
 
 }  // namespace
 
 PolicyMeasures measure_policy(std::span<const ScoredAnswer> answers) {
   PolicyMeasures sum;
-  std::set<std::string> best_moves;
+  DistinctMoves best_moves;
   std::set<std::string_view> completions;
-  int64_t with_best = 0;
   for (const ScoredAnswer& answer : answers) {
     if (answer.score.task != ChessTask::policy) continue;
     const PolicyScore& score = answer.score.policy;
@@ -51,15 +72,13 @@ PolicyMeasures measure_policy(std::span<const ScoredAnswer> answers) {
     sum.eval_errors += score.eval_errors;
     sum.reward += score.reward;
     completions.insert(answer.completion);
-    if (!score.best_move) continue;
-    ++with_best;
-    best_moves.insert(uci_text(*score.best_move));
+    if (score.best_move) best_moves.add(uci_text(*score.best_move));
   }
   for (double* each : {&sum.format, &sum.legal_best, &sum.legal_moves, &sum.best_move,
                        &sum.top_moves, &sum.reward})
     *each = share(*each, sum.answers);
   sum.eval_error = share(sum.eval_error, sum.eval_errors);
-  sum.distinct_best = share(static_cast<int64_t>(best_moves.size()), with_best);
+  sum.distinct_best = best_moves.mean();
   sum.unique_completions = share(static_cast<int64_t>(completions.size()), sum.answers);
   return sum;
 }

@@ -8,6 +8,9 @@
 
 namespace fullbore::chess {
 
+/// Positions of which the recorded runs of recipe E count different best moves.
+inline constexpr int64_t kDistinctOf = 200;
+
 /// Of P answers. Shares are of all answers, in [0, 1]: one without the format counts as wrong everywhere.
 struct PolicyMeasures {
   int64_t answers = 0;
@@ -19,7 +22,9 @@ struct PolicyMeasures {
   double eval_error = 0;    ///< mean |E - t| in pawns over listed moves of the truth; 0 of none
   int64_t eval_errors = 0;  ///< how many those are
   double reward = 0;
-  double distinct_best = 0;  ///< different moves behind "B:" / answers that have one: 0 of none
+  /// Different moves behind "B:" / answers that have one, 0 of none. Mean over each kDistinctOf of these in their order (what
+  /// is left over behind the last is not counted): the more answers, the fewer moves can be new.
+  double distinct_best = 0;
   double unique_completions = 0;  ///< different texts / answers
 };
 

@@ -59,7 +59,7 @@ TaskReport policy_report(std::span<const ScoredAnswer> answers, const PolicyBase
   add_columns(report, columns);
   const PolicyMeasures measures = measure_policy(answers);
   add_value(report, "error of evaluations, pawns", "eval_error", measures.eval_error, false);
-  add_value(report, "different best moves", "distinct_best", measures.distinct_best, true);
+  add_value(report, "different best moves, of 200", "distinct_best", measures.distinct_best, true);
   add_value(report, "different answers", "unique_completions", measures.unique_completions, true);
   report.rows[0].beside =
       fmt::format("always {}: {:.3f}", constant.always.move, constant.always.reward);

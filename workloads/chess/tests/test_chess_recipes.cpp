@@ -201,6 +201,25 @@ TEST(AnswerMeasures, CountRightAnswers) {
   EXPECT_EQ(policy_baselines(records).positions, 1);
 }
 
+TEST(AnswerMeasures, DifferentBestMovesAreCountedOfTwoHundredAtATime) {
+  const std::string start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+  const std::vector<RankedMove> top = {{"e2e4", .3}, {"d2d4", .2}};
+  const std::vector<size_t> order = {0, 1};
+  const ChessRecord record = policy_record(start, top, order, short_format());
+  const ScoredAnswer first = answered(record, " e2e4 E: 0.3 B: e2e4");
+  const ScoredAnswer second = answered(record, " d2d4 E: 0.2 B: d2d4");
+  const ScoredAnswer third = answered(record, " a2a3 E: 0.0 B: a2a3");
+  std::vector<ScoredAnswer> answers(199, first);
+  answers.push_back(answered(record, "nothing"));
+  EXPECT_DOUBLE_EQ(measure_policy(answers).distinct_best, 1.0 / 199);
+  answers.push_back(first);
+  EXPECT_DOUBLE_EQ(measure_policy(answers).distinct_best, 1.0 / 200);
+  for (int i = 0; i < 100; ++i) answers.insert(answers.end(), {first, second});
+  EXPECT_DOUBLE_EQ(measure_policy(answers).distinct_best, (1.0 / 200 + 2.0 / 200) / 2);
+  answers.insert(answers.end(), 150, third);
+  EXPECT_DOUBLE_EQ(measure_policy(answers).distinct_best, (1.0 / 200 + 2.0 / 200) / 2);
+}
+
 TEST(AnswerMeasures, BaselinesAreOfOneMove) {
   const Made all = made(RecordRecipe::endgames, 1000);
   const PolicyBaselines baselines = policy_baselines(all.records);
