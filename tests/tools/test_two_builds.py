@@ -1,7 +1,9 @@
 """The campaigns that compare two builds, on builds that are scripts: what differs is found, what does not is none."""
 
 import json
+import math
 import pathlib
+import random
 import stat
 import sys
 import tempfile
@@ -104,9 +106,29 @@ class TwoBuilds(unittest.TestCase):
 
     def test_bounds(self):
         ratios = [0.99, 1.0, 1.01, 1.0]
-        alone, together = same_speed.upper_bound(ratios, 1), same_speed.upper_bound(ratios, 13)
+        (mean, alone), (_, together) = same_speed.mean_and_bound(ratios, 1), same_speed.mean_and_bound(ratios, 13)
+        self.assertAlmostEqual(mean, 1, delta=1e-4)
         self.assertLess(1.0, alone)
         self.assertLess(alone, together)
+
+    def test_a_pair_that_was_disturbed_counts_no_further_than_its_limit(self):
+        ratios = [0.995, 1.0, 1.005, 1.0, 0.998, 1.002, 0.997, 1.003, 1.001, 0.999]
+        undisturbed = same_speed.mean_and_bound(ratios, 13)
+        for far in (1.3, 1e3):
+            mean, bound = same_speed.mean_and_bound([*ratios, far], 13)
+            self.assertLess(mean, 1.001)
+            self.assertLess(bound, 1.01)
+            self.assertLess(undisturbed[1], bound)
+        self.assertGreater(same_speed.mean_and_bound([*ratios[:8], 1.3], 13)[1], 1.05, "nine pairs are taken as they are")
+
+    def test_bounds_hold_as_often_as_they_say(self):
+        # Ratios of which a tenth are disturbed, either side alike.
+        draws = random.Random(3)
+        tries, held = 2000, 0
+        for _ in range(tries):
+            logarithms = [draws.gauss(0, 0.1 if draws.random() < 0.1 else 0.01) for _ in range(24)]
+            held += same_speed.mean_and_bound([math.exp(value) for value in logarithms], 1)[1] >= 1
+        self.assertAlmostEqual(held / tries, same_speed.CONFIDENCE, delta=0.015)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 `fullbore bench` of the one build and of the other take turns, in the order old, new, new, old, on every file in
 configs/, large ones in smaller sizes (tools/support/two_builds.py); then the next turn of all of them, until the time is over.
 A pair of neighbours gives one ratio of median step times. For each configuration: the geometric mean of its ratios, and
-its upper bound by Student's t over the pairs' logarithms. All bounds hold at once with 95 % confidence (Bonferroni). A
-configuration fails whose bound is above the limit: it is slower, or there were too few turns to tell. Needs a machine
+its upper bound by Student's t over the pairs' logarithms; from ten pairs on Huber's estimate of both, in which a pair beside
+which the machine did something else counts no further than 1.5 deviations. All bounds hold at once with 95 % confidence
+(Bonferroni). A configuration fails whose bound is above the limit: it is slower, or there were too few turns to tell. Needs a machine
 that does nothing else.
 
 settings: old=BINARY, new=BINARY (that of --build), seconds=900 (of turns, behind one that is not counted), turns=N (at
@@ -12,6 +13,7 @@ most that many), limit=1.01, rounds=3 and steps=0 as bench has them, configs=NAM
 new_configs=FOLDER (of the binaries' trees)
 """
 
+import functools
 import json
 import math
 import pathlib
@@ -25,6 +27,8 @@ import two_builds
 
 CONFIDENCE = 0.95
 FEWEST_PAIRS = 3
+FEWEST_CLIPPED = 10
+CLIP = 1.5  # standard deviations
 
 
 def t_probability(t, freedom):
@@ -36,6 +40,7 @@ def t_probability(t, freedom):
     return 0.5 + scale * area
 
 
+@functools.lru_cache
 def t_quantile(probability, freedom):
     """For probabilities of 0.5 and more."""
     low, high = 0.0, 1.0
@@ -47,11 +52,27 @@ def t_quantile(probability, freedom):
     return high
 
 
-def upper_bound(ratios, comparisons):
-    """Of the geometric mean, where as many comparisons are to hold at once."""
-    logarithms = [math.log(ratio) for ratio in ratios]
+def mean_and_error(values):
+    """Of ten values and more Huber's M-estimate and its asymptotic standard error (Huber, Robust Statistics, 1981, 6.6)."""
+    count, mean = len(values), statistics.mean(values)
+    if count >= FEWEST_CLIPPED:
+        mean = statistics.median(values)
+        limit = CLIP * 1.4826 * statistics.median(abs(value - mean) for value in values)
+        if limit > 0:
+            for _ in range(100):
+                mean += statistics.fmean(max(-limit, min(limit, value - mean)) for value in values)
+            within = sum(abs(value - mean) < limit for value in values) / count
+            squares = sum(min(limit, abs(value - mean)) ** 2 for value in values)
+            factor = (1 + (1 - within) / (count * within)) / within
+            return mean, factor * math.sqrt(squares / (count - 1) / count)
+    return mean, statistics.stdev(values, mean) / math.sqrt(count)
+
+
+def mean_and_bound(ratios, comparisons):
+    """The geometric mean and its upper bound, where as many comparisons are to hold at once."""
+    mean, error = mean_and_error([math.log(ratio) for ratio in ratios])
     quantile = t_quantile(1 - (1 - CONFIDENCE) / comparisons, len(ratios) - 1)
-    return math.exp(statistics.mean(logarithms) + quantile * statistics.stdev(logarithms) / math.sqrt(len(ratios)))
+    return math.exp(mean), math.exp(mean + quantile * error)
 
 
 def verdict(times, comparisons, limit):
@@ -61,8 +82,8 @@ def verdict(times, comparisons, limit):
               "new_ms": round(1e3 * statistics.median(new for _, new in times), 4)}
     if len(times) < FEWEST_PAIRS:
         return result | {"fault": f"{len(times)} pairs, {FEWEST_PAIRS} are needed: give it more seconds"}
-    bound = upper_bound(ratios, comparisons)
-    result |= {"ratio": round(statistics.geometric_mean(ratios), 4), "upper_bound": round(bound, 4)}
+    ratio, bound = mean_and_bound(ratios, comparisons)
+    result |= {"ratio": round(ratio, 4), "upper_bound": round(bound, 4)}
     return result | ({"fault": f"the upper bound {bound:.4f} is above {limit}"} if bound > limit else {})
 
 
