@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/private_folder.h"
 
@@ -84,6 +87,27 @@ std::vector<Entry> entries_of(int folder) {
   return entries;
 }
 
+/// What an entry's bytes hold for the key, if the holder of the secret has written them; or nothing.
+std::optional<std::string_view> content_of(std::string_view bytes, const SipKey& secret,
+                                           std::string_view key) {
+  Header header;
+  if (bytes.size() < kMagic.size() + sizeof(header) || bytes.substr(0, kMagic.size()) != kMagic)
+    return std::nullopt;
+  std::memcpy(&header, bytes.data() + kMagic.size(), sizeof(header));
+  bytes.remove_prefix(kMagic.size() + sizeof(header));
+  if (header.key_bytes != key.size() || bytes.size() < key.size() ||
+      header.content_bytes != bytes.size() - key.size() || bytes.substr(0, key.size()) != key)
+    return std::nullopt;
+  bytes.remove_prefix(key.size());
+  if (!equal(header.tag, tag_of(secret, key, bytes))) return std::nullopt;
+  return bytes;
+}
+
+std::nullopt_t not_taken(std::string* problem, std::string why) {
+  if (problem != nullptr) *problem = std::move(why);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string ContentCache::name(std::string_view key) const {
@@ -92,38 +116,37 @@ std::string ContentCache::name(std::string_view key) const {
 
 std::string ContentCache::path(std::string_view key) const { return folder_ + '/' + name(key); }
 
-std::optional<std::string> ContentCache::find(std::string_view key) const {
+std::optional<std::string> ContentCache::find(std::string_view key, std::string* problem) const {
   if (folder_.empty()) return std::nullopt;
   const Result<Descriptor> folder = open_private_folder(folder_);
-  if (!folder.ok()) return std::nullopt;
+  if (!folder.ok()) return not_taken(problem, folder.error());
   const Result<Descriptor> file = open_private_file(folder.value(), name(key));
-  if (!file.ok()) return std::nullopt;
+  if (!file.ok())
+    return errno == ENOENT ? std::nullopt
+                           : not_taken(problem, fmt::format("{}: {}", folder_, file.error()));
   const Result<std::string> bytes = read_all(file.value(), most_bytes_);
-  if (!bytes.ok()) return std::nullopt;
-  std::string_view rest = bytes.value();
-  Header header;
-  if (rest.size() < kMagic.size() + sizeof(header) || rest.substr(0, kMagic.size()) != kMagic)
-    return std::nullopt;
-  std::memcpy(&header, rest.data() + kMagic.size(), sizeof(header));
-  rest.remove_prefix(kMagic.size() + sizeof(header));
-  if (header.key_bytes != key.size() || rest.size() < key.size() ||
-      header.content_bytes != rest.size() - key.size() || rest.substr(0, key.size()) != key)
-    return std::nullopt;
-  rest.remove_prefix(key.size());
-  if (!equal(header.tag, tag_of(secret_, key, rest))) return std::nullopt;
+  if (!bytes.ok())
+    return not_taken(problem, fmt::format("cannot read {}: {}", path(key), bytes.error()));
+  const std::optional<std::string_view> content = content_of(bytes.value(), secret_, key);
+  if (!content)
+    return not_taken(
+        problem, fmt::format("{} is damaged, or was not written with this user's key", path(key)));
   struct stat status {};
   if (::fstat(file.value().get(), &status) == 0 &&
       ::time(nullptr) - status.st_mtim.tv_sec > kMarkAfterSeconds)
     ::futimens(file.value().get(), nullptr);  // of a cache that is read-only nothing goes
-  return std::string(rest);
+  return std::string(*content);
 }
 
 // Not synced: an entry that a power cut tears is found out by its tag and made again.
-void ContentCache::put(std::string_view key, std::string_view content) const {
+void ContentCache::put(std::string_view key, std::string_view content, std::string* problem) const {
   if (folder_.empty()) return;
   static std::atomic<int> counter{0};
   const Result<Descriptor> opened = open_private_folder(folder_);
-  if (!opened.ok()) return;
+  if (!opened.ok()) {
+    not_taken(problem, opened.error());
+    return;
+  }
   const int folder = opened.value().get();
   const auto bytes = static_cast<int64_t>(key.size() + content.size());
   if (unseen_bytes_.fetch_sub(bytes) < bytes) make_room(folder);
@@ -136,10 +159,17 @@ void ContentCache::put(std::string_view key, std::string_view content) const {
   entry += content;
   const Descriptor file(::openat(folder, temporary.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.ok()) return;
-  if (!write_all(file, entry).ok() ||
-      ::renameat(folder, temporary.c_str(), folder, target.c_str()) != 0)
-    ::unlinkat(folder, temporary.c_str(), 0);
+  std::string reason;
+  if (!file.ok()) {
+    reason = system_reason();
+  } else {
+    if (const Status written = write_all(file, entry); !written.ok())
+      reason = written.error();
+    else if (::renameat(folder, temporary.c_str(), folder, target.c_str()) != 0)
+      reason = system_reason();
+    if (!reason.empty()) ::unlinkat(folder, temporary.c_str(), 0);
+  }
+  if (!reason.empty()) not_taken(problem, fmt::format("cannot write to {}: {}", folder_, reason));
 }
 
 // To three quarters of what may be, so that the folder is seldom looked through.

@@ -25,8 +25,9 @@ class ContentCache {
                         const SipKey& secret = cache_key().key)
       : folder_(std::move(folder)), most_bytes_(most_bytes), secret_(secret) {}
 
-  std::optional<std::string> find(std::string_view key) const;
-  void put(std::string_view key, std::string_view content) const;
+  /// Of each, `problem` is told why an entry that is there was not taken, or why there can be none; else it stays.
+  std::optional<std::string> find(std::string_view key, std::string* problem = nullptr) const;
+  void put(std::string_view key, std::string_view content, std::string* problem = nullptr) const;
   std::string path(std::string_view key) const;
 
  private:

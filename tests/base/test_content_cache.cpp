@@ -127,6 +127,35 @@ TEST_F(ContentCacheTest, AnEntryThatIsALinkOrOpenToOthersIsNotTaken) {
       << "written through a link";
 }
 
+TEST_F(ContentCacheTest, SaysWhyAnEntryIsNotTakenOrCannotBePut) {
+  const ContentCache cache(folder_ / "cache");
+  const auto found = [&](const char* key) {
+    std::string problem;
+    cache.find(key, &problem);
+    return problem;
+  };
+  const auto put = [&](const char* key) {
+    std::string problem;
+    cache.put(key, "content", &problem);
+    return problem;
+  };
+  EXPECT_EQ(found("key"), "") << "that there is none is no problem";
+  EXPECT_EQ(put("key"), "");
+  EXPECT_EQ(found("key"), "");
+  std::ofstream(cache.path("key"), std::ios::binary) << "torn";
+  EXPECT_EQ(found("key"),
+            cache.path("key") + " is damaged, or was not written with this user's key");
+  ASSERT_EQ(::chmod(cache.path("key").c_str(), 0602), 0);
+  EXPECT_TRUE(found("key").ends_with(" has mode 0602: it is open to others"));
+  fs::remove(cache.path("key"));
+  fs::create_directory(cache.path("key"));
+  EXPECT_TRUE(found("key").ends_with(" is no regular file"));
+  EXPECT_TRUE(put("key").starts_with("cannot write to " + (folder_ / "cache: ")));
+  ASSERT_EQ(::chmod((folder_ / "cache").c_str(), 0777), 0);
+  EXPECT_NE(found("other").find("others can write to it"), std::string::npos);
+  EXPECT_NE(put("other").find("others can write to it"), std::string::npos);
+}
+
 TEST_F(ContentCacheTest, WithoutAFolderNothingIsKept) {
   const ContentCache none("");
   none.put("key", "content");
