@@ -167,6 +167,112 @@ TEST(PtxMachine, Reals) {
         << name;
 }
 
+// The nearest number of 10 bits of mantissa, halves away from zero, found without looking at bits.
+double nearest_tf32(float x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const int exponent = std::max(std::ilogb(x), -126);
+  const double step = std::ldexp(1.0, exponent - 10);
+  return std::copysign(std::floor(std::abs(static_cast<double>(x)) / step + 0.5) * step, x);
+}
+
+TEST(PtxMachine, RoundsToTf32) {
+  const auto rounded = [](float x) {
+    return std::bit_cast<float>(of_two("cvt.rna.tf32.f32 %r3, %f1", std::bit_cast<uint32_t>(x), 0));
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  const float largest = std::numeric_limits<float>::max();
+  for (const float sign : {1.0F, -1.0F}) {
+    for (const float x :
+         {0.0F, 1.0F, 1 + 0x1p-10F, 1 + 0x1p-11F, 1 + 0x1p-11F - 0x1p-23F, 1 + 0x1p-11F + 0x1p-23F,
+          1 + 3 * 0x1p-11F, 2 - 0x1p-23F, 2 - 0x1p-11F, 3.14159265F, 1e-30F, 1e30F, 0x1p-126F,
+          0x1.ffep-127F, 0x1p-140F, 0x1p-149F, 0x1p-137F, 0x1.ffcp127F}) {
+      EXPECT_EQ(rounded(sign * x), nearest_tf32(sign * x)) << sign * x;
+      EXPECT_EQ(std::signbit(rounded(sign * x)), sign < 0);
+    }
+    EXPECT_EQ(rounded(sign * inf), sign * inf);
+    EXPECT_EQ(rounded(sign * largest), sign * inf) << "beyond the largest of 10 bits";
+    EXPECT_EQ(rounded(sign * 0x1.ffdffep127F), sign * 0x1.ffcp127F);
+  }
+  // Payloads that lie in the lower bits alone would be cut off.
+  for (const uint32_t nan : {0x7fc00000U, 0x7f800001U, 0xff801000U})
+    EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(nan)))) << nan;
+}
+
+/// d = a b + c by a warp, whose lanes read what of them is theirs: 4 words of a, 2 of b, 4 of c.
+std::vector<float> tf32_product(const std::vector<float>& a, const std::vector<float>& b,
+                                const std::vector<float>& c) {
+  const Module module = parse(
+      ".version 7.2\n.target sm_80\n.address_size 64\n"
+      ".visible .entry k(.param .u64 out, .param .u64 in)\n{\n"
+      ".reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %l<8>;\n"
+      "ld.param.u64 %l0, [out];\nld.param.u64 %l1, [in];\nmov.u32 %r0, %tid.x;\n"
+      "mul.wide.u32 %l2, %r0, 48;\nadd.s64 %l3, %l1, %l2;\n"
+      "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%l3];\nld.global.v4.u32 {%r5,%r6,%r7,%r8}, [%l3+16];\n"
+      "ld.global.v4.f32 {%f0,%f1,%f2,%f3}, [%l3+32];\n"
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r1,%r2,%r3,%r4}, "
+      "{%r5,%r6}, {%f0,%f1,%f2,%f3};\n"
+      "mul.wide.u32 %l4, %r0, 16;\nadd.s64 %l5, %l0, %l4;\n"
+      "st.global.v4.f32 [%l5], {%f0,%f1,%f2,%f3};\nret;\n}\n");
+  std::vector<float> of_lanes(32 * 12);
+  const auto place = [](int lane, int part) {  // of c and d: row and column
+    return std::pair(static_cast<size_t>(lane / 4 + part / 2 * 8),
+                     static_cast<size_t>(2 * (lane % 4) + part % 2));
+  };
+  for (int lane = 0; lane < 32; ++lane) {
+    float* const own = of_lanes.data() + ptrdiff_t{12} * lane;
+    const auto group = static_cast<size_t>(lane / 4), t = static_cast<size_t>(lane % 4);
+    for (size_t word = 0; word < 4; ++word)
+      own[word] = a[(group + word % 2 * 8) * 8 + t + word / 2 * 4];
+    for (size_t word = 0; word < 2; ++word) own[4 + word] = b[(t + word * 4) * 8 + group];
+    for (int part = 0; part < 4; ++part) {
+      const auto [row, column] = place(lane, part);
+      own[8 + part] = c[row * 8 + column];
+    }
+  }
+  DeviceMemory memory;
+  const auto bytes = static_cast<int64_t>(4 * of_lanes.size());
+  const uint64_t out = memory.allocate(4 * 128), from = memory.allocate(bytes);
+  std::memcpy(memory.at(from, bytes).data(), of_lanes.data(), static_cast<size_t>(bytes));
+  std::vector<std::byte> parameters(16);
+  std::memcpy(parameters.data(), &out, 8);
+  std::memcpy(parameters.data() + 8, &from, 8);
+  run({.kernel = &module.kernels.at("k"),
+       .grid = {1},
+       .block = {32},
+       .dynamic_shared_bytes = 0,
+       .parameters = parameters,
+       .seed = 1},
+      memory, 10'000);
+  std::vector<float> of_out(128), d(128);
+  std::memcpy(of_out.data(), memory.at(out, 4 * 128).data(), 4 * 128);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int part = 0; part < 4; ++part) {
+      const auto [row, column] = place(lane, part);
+      d[row * 8 + column] = of_out[static_cast<size_t>(4 * lane + part)];
+    }
+  return d;
+}
+
+// Small integers, of which every product and sum is exact.
+TEST(PtxMachine, MultipliesTf32) {
+  std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>((i * 37) % 101) - 50;
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>((i * 53) % 89) - 44;
+  for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>((i * 29) % 97) - 48;
+  const std::vector<float> d = tf32_product(a, b, c);
+  for (size_t row = 0; row < 16; ++row)
+    for (size_t column = 0; column < 8; ++column) {
+      float expected = c[row * 8 + column];
+      for (size_t k = 0; k < 8; ++k) expected += a[row * 8 + k] * b[k * 8 + column];
+      EXPECT_EQ(d[row * 8 + column], expected) << row << " " << column;
+    }
+  a[8 * 3 + 5] = std::nanf("");
+  const std::vector<float> of_nan = tf32_product(a, b, c);
+  for (size_t i = 0; i < of_nan.size(); ++i) EXPECT_EQ(std::isnan(of_nan[i]), i / 8 == 3) << i;
+  a[8 * 3 + 5] = 1 + 0x1p-11F;
+  EXPECT_THROW(tf32_product(a, b, c), Fault) << "an operand that nobody rounded";
+}
+
 TEST(PtxMachine, LanesOfAWarpExchange) {
   std::vector<uint64_t> in(40);
   for (size_t i = 0; i < in.size(); ++i) in[i] = 100 + i;

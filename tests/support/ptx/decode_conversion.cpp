@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "fullbore/base/dtype.h"
+#include "fullbore/ops/fp8.h"
 #include "tests/support/ptx/operands.h"
 
 namespace fullbore::ptx {
@@ -75,10 +76,20 @@ void convert_pair(Lane& lane, const Instruction& i) {
   const uint32_t upper = Round(value<float>(lane, i, 1)), lower = Round(value<float>(lane, i, 2));
   give(lane, i, 0, upper << 16 | lower);
 }
-// To 10 bits of mantissa, halves away from zero (rna).
+// cvt.rn.satfinite.e4m3x2.f32 d, a, b: a becomes the upper byte.
+template <Fp8Format format>
+void convert_pair_to_fp8(Lane& lane, const Instruction& i) {
+  const unsigned upper = fp8_code(value<float>(lane, i, 1), format);
+  const unsigned lower = fp8_code(value<float>(lane, i, 2), format);
+  give(lane, i, 0, static_cast<uint16_t>(upper << 8 | lower));
+}
+// To 10 bits of mantissa, halves away from zero (rna). What is beyond the largest becomes infinity; NaN one with all bits,
+// of which a product that cuts the lower 13 still makes NaN.
 void convert_to_tf32(Lane& lane, const Instruction& i) {
+  constexpr uint32_t kNaN = 0x7fffffffU;
   const auto bits = value<uint32_t>(lane, i, 1);
-  give(lane, i, 0, std::isfinite(std::bit_cast<float>(bits)) ? (bits + 0x1000U) & ~0x1fffU : bits);
+  const auto x = std::bit_cast<float>(bits);
+  give(lane, i, 0, std::isnan(x) ? kNaN : std::isinf(x) ? bits : (bits + 0x1000U) & ~0x1fffU);
 }
 
 }  // namespace
@@ -99,7 +110,15 @@ bool decode_conversion(Words words, Instruction& made) {
   const auto reads = [&](const auto& visit) {
     return with_integer(*from, visit) || with_real(*from, visit);
   };
-  if (to->kind == Kind::tf32) return made.execute = convert_to_tf32, true;
+  if (to->kind == Kind::tf32)
+    return made.execute = convert_to_tf32,
+           has(words, "rna") && from->kind == Kind::real && from->bits == 32;
+  // No f32 becomes a number of 8 bits in another way.
+  if (to->kind == Kind::e4m3 || to->kind == Kind::e5m2)
+    return made.execute = to->kind == Kind::e4m3 ? convert_pair_to_fp8<Fp8Format::e4m3>
+                                                 : convert_pair_to_fp8<Fp8Format::e5m2>,
+           has(words, "rn") && has(words, "satfinite") && from->kind == Kind::real &&
+               from->bits == 32;
   if (to->kind == Kind::bf16 && to->count == 2)
     return made.execute = convert_pair<f32_to_bf16>, true;
   if (to->kind == Kind::real && to->bits == 16 && to->count == 2)

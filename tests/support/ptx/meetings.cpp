@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fullbore/base/dtype.h"
+#include "fullbore/ops/fp8.h"
 #include "tests/support/ptx/operands.h"
 
 namespace fullbore::ptx {
@@ -84,7 +85,16 @@ float half(uint32_t pair, int which, bool is_bf16) {
   return is_bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
 }
 
-enum Product : int { pairs_f16, pairs_bf16, tf32, bytes };
+// Of 8-bit floats: that, and 1 if a is e5m2, and 2 if b is.
+enum Product : int { pairs_f16, pairs_bf16, tf32, bytes, fp8 };
+constexpr int kAIsE5m2 = 1, kBIsE5m2 = 2;
+
+// What the lower 13 bits of an operand do is not defined: whoever leaves them there has forgotten to round.
+float of_tf32(Lane& lane, uint32_t bits) {
+  const auto x = std::bit_cast<float>(bits);
+  if ((bits & 0x1fffU) != 0 && !std::isnan(x)) lane.fail("an operand of the product is no tf32");
+  return std::bit_cast<float>(bits & ~0x1fffU);
+}
 
 // d [16,8] = a [16,K] b [K,8] + c [16,8] by the fragments of PTX ISA 9.7.14.5: lane 4 g + t has of d and c rows g and g + 8,
 // columns 2 t and 2 t + 1; of a the same rows, of b column g, and along K what it holds of four in a row by t.
@@ -93,14 +103,19 @@ void product(std::span<Lane* const> lanes, const Instruction& i) {
   const int kind = i.variant & 7, depth = i.variant >> 3;
   std::array<std::array<double, 32>, 16> a{};
   std::array<std::array<double, 8>, 32> b{};
-  const int a_words = depth * 16 / kLanes / (kind == tf32 ? 1 : kind == bytes ? 4 : 2);
+  const int per_word = kind == tf32 ? 1 : kind >= bytes ? 4 : 2;
+  const int a_words = depth * 16 / kLanes / per_word;
   const int b_words = a_words / 2;
-  const int per_word = kind == tf32 ? 1 : kind == bytes ? 4 : 2;
+  const auto format_of = [&](int is_e5m2) {
+    return ((kind - fp8) & is_e5m2) != 0 ? Fp8Format::e5m2 : Fp8Format::e4m3;
+  };
   for (int lane = 0; lane < kLanes; ++lane) {
     Lane& self = *lanes[static_cast<size_t>(lane)];
     const int group = lane / 4, t = lane % 4;
-    const auto number = [&](uint32_t bits, int part) -> double {
-      if (kind == tf32) return std::bit_cast<float>(bits & ~0x1fffU);
+    const auto number = [&](uint32_t bits, int part, int is_e5m2) -> double {
+      if (kind >= fp8)
+        return fp8_value(static_cast<uint8_t>(bits >> (8 * part)), format_of(is_e5m2));
+      if (kind == tf32) return of_tf32(self, bits);
       if (kind == bytes) return static_cast<int8_t>(bits >> (8 * part));
       return half(bits, part, kind == pairs_bf16);
     };
@@ -108,13 +123,13 @@ void product(std::span<Lane* const> lanes, const Instruction& i) {
       for (int part = 0; part < per_word; ++part) {
         const int k = (w / 2) * 4 * per_word + t * per_word + part;
         a[static_cast<size_t>(group + 8 * (w % 2))][static_cast<size_t>(k)] =
-            number(word(self, i, 4 + w), part);
+            number(word(self, i, 4 + w), part, kAIsE5m2);
       }
     for (int w = 0; w < b_words; ++w)
       for (int part = 0; part < per_word; ++part) {
         const int k = w * 4 * per_word + t * per_word + part;
         b[static_cast<size_t>(k)][static_cast<size_t>(group)] =
-            number(word(self, i, 4 + a_words + w), part);
+            number(word(self, i, 4 + a_words + w), part, kBIsE5m2);
       }
   }
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -172,6 +187,12 @@ bool decode_product(Words words, Instruction& made) {
   if (has(words, "m16n8k8") && has(words, "bf16")) return set(pairs_bf16, 8, 11);
   if (has(words, "m16n8k8") && has(words, "tf32")) return set(tf32, 8, 14);
   if (has(words, "m16n8k32") && has(words, "s8")) return set(bytes, 32, 14);
+  // ".f32.A.B.f32", the last four words.
+  const auto is_fp8 = [](std::string_view word) { return word == "e4m3" || word == "e5m2"; };
+  const std::string_view a = words[words.size() - 3], b = words[words.size() - 2];
+  if (has(words, "m16n8k32") && is_fp8(a) && is_fp8(b) && words.back() == "f32" &&
+      words[words.size() - 4] == "f32")
+    return set(fp8 + (a == "e5m2" ? kAIsE5m2 : 0) + (b == "e5m2" ? kBIsE5m2 : 0), 32, 14);
   return false;
 }
 

@@ -437,7 +437,8 @@ std::optional<Type> type_of(std::string_view word) {
       {"f16", {Kind::real, 16}},        {"f32", {Kind::real, 32}},
       {"f64", {Kind::real, 64}},        {"f16x2", {Kind::real, 16, 2}},
       {"bf16", {Kind::bf16, 16}},       {"bf16x2", {Kind::bf16, 16, 2}},
-      {"tf32", {Kind::tf32, 32}},       {"pred", {Kind::predicate, 8}}};
+      {"tf32", {Kind::tf32, 32}},       {"pred", {Kind::predicate, 8}},
+      {"e4m3x2", {Kind::e4m3, 8, 2}},   {"e5m2x2", {Kind::e5m2, 8, 2}}};
   const auto found = known.find(word);
   return found == known.end() ? std::nullopt : std::optional(found->second);
 }
