@@ -1,8 +1,8 @@
 # fb_embed_ptx(<target>): the PTX of fullbore/device/cuda/kernels/*.cpp as one more source of the target, which
 # fullbore/device/cuda/embedded_ptx.h declares. Compiled here where clang 14 is, with which the ready PTX in
 # fullbore/device/cuda/ptx was made too; elsewhere that is taken. (tools/make_ptx refreshes it, and a test compares.)
-# Kernels NAME_sm90a.cpp have instructions of compute capability 9.0 alone, in inline assembly that clang 14 passes on as it
-# stands: it compiles them as it does all others, and cmake/retarget_ptx.cmake writes the target in.
+# Kernels NAME_sm90a.cpp have instructions of compute capability 9.0 alone, and NAME_sm89.cpp of 8.9 and later, in inline
+# assembly that clang 14 passes on as it stands: it compiles them as it does all others, and cmake/retarget_ptx.cmake writes the target in.
 find_program(FB_PTX_COMPILER NAMES clang++-14 DOC "Compiles kernels of NVIDIA GPUs; the ready PTX is used without it")
 
 function(fb_embed_ptx target)

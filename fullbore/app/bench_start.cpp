@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -25,11 +26,24 @@
 namespace fullbore {
 namespace {
 
-/// Runs this program with those words, its output and its errors in files. Its exit status, or -1.
-int run_again(std::vector<std::string> words, const std::string& out, const std::string& err) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+/// What NVIDIA's driver compiles of PTX it keeps too, there where this variable says.
+constexpr std::string_view kDriversCache = "CUDA_CACHE_PATH=";
+
+/// As posix_spawn wants them, as long as `texts` live.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Runs this program with those words, the driver's cache, its output and its errors in files. Its exit status, or -1.
+int run_again(std::vector<std::string> words, const std::string& drivers_cache,
+              const std::string& out, const std::string& err) {
+  std::vector<std::string> variables = {std::string(kDriversCache) + drivers_cache};
+  for (char** each = environ; *each != nullptr; ++each)
+    if (!std::string_view(*each).starts_with(kDriversCache)) variables.emplace_back(*each);
+  const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
@@ -37,8 +51,8 @@ int run_again(std::vector<std::string> words, const std::string& out, const std:
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), kFlags, 0600);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err.c_str(), kFlags, 0600);
   pid_t child = -1;
-  const int problem =
-      ::posix_spawn(&child, own_executable(), &files, nullptr, arguments.data(), environ);
+  const int problem = ::posix_spawn(&child, own_executable(), &files, nullptr, arguments.data(),
+                                    environment.data());
   posix_spawn_file_actions_destroy(&files);
   if (problem != 0)
     throw DataError(fmt::format("cannot start a process to measure the start: {}",
@@ -82,7 +96,7 @@ MeasuredStart measure_start(const MeasuredArguments& arguments,
     words.push_back(folder.file(name));
     const std::string out = folder.file(std::string(name) + ".json");
     const std::string err = folder.file(std::string(name) + ".err");
-    const int status = run_again(std::move(words), out, err);
+    const int status = run_again(std::move(words), folder.file("driver"), out, err);
     StartTimes times = parts_of(read_file(out).take_or_throw());
     if (status != 0 || times.parts.empty()) {
       const std::string said = read_file(err).take_or_throw();

@@ -21,7 +21,7 @@ struct MeasuredStart {
 };
 
 /// Starts `fullbore bench` anew, once for each, with --one-start, in a folder for temporary files that is removed
-/// afterwards: its caches are nobody else's. DataError if a process fails, with its last words.
+/// afterwards: its caches, those of a card's driver too, are nobody else's. DataError if a process fails, with its last words.
 MeasuredStart measure_start(const MeasuredArguments& arguments,
                             const std::vector<std::string>& settings);
 

@@ -70,6 +70,8 @@ void print_card(const CardDiagnosis& card) {
     print_output("Measured peaks of the card\n");
     print_row("fp32", fmt::format("{:.1f} TFLOP/s  ({})", peaks.fp32_flops / 1e12,
                                   card.peaks->fp32_method));
+    print_row("tf32", fmt::format("{:.1f} TFLOP/s  ({})", peaks.tf32_flops / 1e12,
+                                  card.peaks->tf32_method));
     print_row("bf16", fmt::format("{:.1f} TFLOP/s  ({})", peaks.bf16_flops / 1e12,
                                   card.peaks->bf16_method));
     print_row("memory",
@@ -96,6 +98,7 @@ void add_card(Json& json, const CardDiagnosis& card) {
   json["card_peaks"] = Json();
   if (card.peaks)
     json["card_peaks"] = {{"fp32_flops", card.peaks->peaks.fp32_flops},
+                          {"tf32_flops", card.peaks->peaks.tf32_flops},
                           {"bf16_flops", card.peaks->peaks.bf16_flops},
                           {"bytes_per_second", card.peaks->peaks.bytes_per_second}};
   Json settings = Json::array();

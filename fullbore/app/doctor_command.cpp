@@ -233,7 +233,10 @@ void print_text(const Diagnosis& d) {
   print_output("Libraries\n");
   print_row("fullbore", version());
   for (const Library& library : d.libraries)
-    print_row(library.name.c_str(), fmt::format("{}  {}", library.version, library.purpose));
+    print_row(library.name.c_str(),
+              library.problem.empty()
+                  ? fmt::format("{}  {}", library.version, library.purpose)
+                  : fmt::format("none for {}: {}", library.purpose, library.problem));
   print_row("kernels", d.kernel_test.empty() ? "compiled, run, and right" : d.kernel_test);
   print_output("Disk\n");
   print_row("cache", fmt::format("{}  {}, {}", d.cache_folder,
@@ -251,7 +254,10 @@ void print_json(const Diagnosis& d) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::object();
   for (const DeviceKind& kind : d.devices) devices[std::string(kind.name)] = kind.summary;
   nlohmann::ordered_json libraries = nlohmann::ordered_json::object();
-  for (const Library& library : d.libraries) libraries[library.name] = library.version;
+  nlohmann::ordered_json unusable = nlohmann::ordered_json::object();
+  for (const Library& library : d.libraries)
+    (library.problem.empty() ? libraries : unusable)[library.name] =
+        library.problem.empty() ? library.version : library.problem;
   nlohmann::ordered_json json = {
       {"processor", d.machine.processor},
       {"instructions", d.features},
@@ -269,6 +275,7 @@ void print_json(const Diagnosis& d) {
       {"version", version()},
       {"devices", devices},
       {"libraries", libraries},
+      {"unusable_libraries", unusable},
       {"kernels_work", d.kernel_test.empty()},
       {"cache", d.cache_folder},
       {"cache_writable", d.cache_writable},
@@ -299,7 +306,10 @@ void add_doctor_command(Command root) {
       "libraries of NVIDIA's driver than libnvidia-ml.so.1 and libcuda.so.1, "
       "FULLBORE_SENSOR_ROOT a "
       "folder\n"
-      "that stands for / when /proc and /sys are read.\n"
+      "that stands for / when /proc and /sys are read. FULLBORE_CUBLASLT names another cuBLASLt "
+      "than "
+      "libcublasLt.so.13 or\n"
+      "libcublasLt.so.12, which engine.cublaslt=true uses and nothing needs.\n"
       "Of NVIDIA's cards it says how they are set, and the commands that would change that; it "
       "changes nothing.\n"
       "Exit code 1 if the cpu device does not compute what it should.\n"

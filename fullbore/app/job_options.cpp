@@ -22,12 +22,27 @@
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/batch_scaling.h"
 #include "fullbore/train/first_lines.h"
+#include "fullbore/train/fp8_keys.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/process_memory.h"
 #include "fullbore/train/sensor_keys.h"
 #include "fullbore/train/storage_keys.h"
 
 namespace fullbore {
+
+namespace {
+
+/// engine.fp32_modules, and those that the model keeps in fp32 by itself.
+std::vector<std::string> fp32_modules(const Config& config) {
+  CompileOptions options;
+  options.fp32_scopes = config.engine.fp32_modules;
+  if (const Workload* const workload = find_workload(config);
+      workload != nullptr && workload->set_compile_options)
+    workload->set_compile_options(config, options);
+  return options.fp32_scopes;
+}
+
+}  // namespace
 
 OptimizerOptions optimizer_options(const Config& config) {
   const Config::Optim& optim = config.optim;
@@ -58,7 +73,9 @@ OptimizerOptions optimizer_options(const Config& config) {
       .norms = optim.norms,
       .adjustable = config.train.max_restores > 0,
       .storage = storage_options(config),
-      .noise_scale = optim.noise_scale};
+      .noise_scale = optim.noise_scale,
+      .fp8_matmuls = has_fp8(config),
+      .fp8_excluded = has_fp8(config) ? fp32_modules(config) : std::vector<std::string>()};
   const Config::Engine& engine = config.engine;
   if (engine.precision == "fp16")
     options.loss_scaling = {.initial = engine.loss_scale,
@@ -75,6 +92,12 @@ OptimizerOptions optimizer_options(const Config& config) {
 
 namespace {
 
+/// What several programs have in common is told once.
+struct ToldLines {
+  std::mutex mutex;
+  std::set<std::string> lines;
+};
+
 /// Warns on stderr of nodes without a kernel, of each once, however many programs have it.
 class FallbackWarnings {
  public:
@@ -89,11 +112,22 @@ class FallbackWarnings {
   }
 
  private:
-  struct Told {
-    std::mutex mutex;
-    std::set<std::string> lines;
-  };
-  std::shared_ptr<Told> told_ = std::make_shared<Told>();
+  std::shared_ptr<ToldLines> told_ = std::make_shared<ToldLines>();
+};
+
+/// Likewise of what was asked for and is done otherwise.
+class NoticeWarnings {
+ public:
+  void operator()(std::span<const std::string> notices) const {
+    const std::scoped_lock lock(told_->mutex);
+    Console console;
+    for (const std::string& line : notices)
+      if (told_->lines.insert(line).second)
+        console.line(fmt::format("fullbore: warning: {}", line));
+  }
+
+ private:
+  std::shared_ptr<ToldLines> told_ = std::make_shared<ToldLines>();
 };
 
 }  // namespace
@@ -103,6 +137,8 @@ CompileOptions compile_options(const Config& config) {
   options.precision = config.engine.precision == "bf16"   ? DType::bf16
                       : config.engine.precision == "fp16" ? DType::f16
                                                           : DType::f32;
+  options.tf32 = config.engine.precision == "tf32";
+  options.fp8 = has_fp8(config);
   options.fp32_scopes = config.engine.fp32_modules;
   if (const Workload* const workload = find_workload(config);
       workload != nullptr && workload->set_compile_options)
@@ -114,12 +150,14 @@ CompileOptions compile_options(const Config& config) {
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
                           "packed_attention_gradient", "paged_attention"};
   options.row_invariant = config.engine.row_invariant;
+  options.cublaslt = config.engine.cublaslt;
   options.compile = *parse_compile_effort(config.engine.compile);
   options.memory_bytes = plan_memory_bytes(config, {});
   options.copies_frozen_weights = config.train.frozen_from.empty();
   options.keeps_snapshot = config.train.background_saves;
   options.plan_folder = compile_cache_directory("plans");
   options.on_fallbacks = FallbackWarnings();
+  options.on_notices = NoticeWarnings();
   std::vector<std::string> known;
   for (const Pass& pass : pipeline())
     if (pass.optional) known.emplace_back(pass.name);
@@ -144,6 +182,7 @@ int64_t trained_memory_bytes(const Config& config) {
 CompileOptions trained_options(const Config& config) {
   CompileOptions options = compile_options(config);
   options.memory_bytes = trained_memory_bytes(config);
+  options.fp8 = false;  // of training alone
   options.must_fit = true;
   options.keeps_snapshot = false;
   return options;
@@ -185,6 +224,10 @@ std::shared_ptr<Device> open_job_device(const Config& config) {
   return open_device(config.engine.device, worker_count(config));
 }
 
+std::shared_ptr<Device> open_training_device(const Config& config) {
+  return open_device(config.engine.device, worker_count(config), has_moments_in_host(config));
+}
+
 std::string_view precision_note(const Config& config) {
   const bool concerned =
       config.engine.precision == "bf16" && resolved_device(config.engine.device) == "cpu";
@@ -223,6 +266,7 @@ TrainingOptions training_options(const Config& config) {
                     .prefetch = static_cast<int>(config.data.prefetch)};
   options.device = config.engine.device;
   options.workers = worker_count(config);
+  options.moments_in_host = has_moments_in_host(config);
   return options;
 }
 

@@ -29,6 +29,8 @@ Config told_config(StoredConfig stored);
 int worker_count(const Config& config);
 /// engine.device, with as many threads. Compilers of its own plan for it; threads start with the first run.
 std::shared_ptr<Device> open_job_device(const Config& config);
+/// The same for a job's training step, as engine.offload says. UsageError where that is for no such device.
+std::shared_ptr<Device> open_training_device(const Config& config);
 /// What people are told of engine.precision on this processor; mostly "".
 std::string_view precision_note(const Config& config);
 /// engine.processor becomes that of the process. UsageError if the machine has no such instructions.

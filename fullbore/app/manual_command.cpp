@@ -88,7 +88,7 @@ ExitCode run_manual(const Command& root) {
   text += R"(.SH ENVIRONMENT
 .TP
 \fBFULLBORE_CACHE\fR
-Folder of compiled plans and kernels, measured peaks and tokens; by default
+Folder of compiled plans and kernels, those of cards too, measured peaks and tokens; by default
 \fI$XDG_CACHE_HOME/fullbore\fR or \fI~/.cache/fullbore\fR.
 .TP
 \fBFULLBORE_COMPILE_CACHE\fR

@@ -63,7 +63,8 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
 }
 
 double peak_flops(const Config& config, const MachinePeaks& peaks) {
-  return peak_flops(compile_options(config).precision, peaks);
+  const CompileOptions options = compile_options(config);
+  return peak_flops(options.precision, peaks, options.tf32);
 }
 
 std::string job_text(const Config& config, const std::string& batch, int64_t parameters,

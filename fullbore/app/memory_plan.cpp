@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <future>
 #include <numeric>
+#include <optional>
 
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/registry.h"
+#include "fullbore/monitor/machine.h"
 #include "fullbore/train/batch_rows.h"
+#include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/least_memory.h"
 #include "fullbore/train/parallel_count.h"
 #include "fullbore/train/step_function.h"
@@ -30,6 +33,22 @@ MachinePeaks some_machine() {
   return {.fp32_flops = 200e9,
           .bf16_flops = this_processor().avx512_bf16 ? 400e9 : 200e9,
           .bytes_per_second = 30e9};
+}
+
+/// The same of a card: an RTX 4090, whose figures stand for those of others as far as their ratios matter here.
+MachinePeaks some_card() {
+  return {.fp32_flops = 82.6e12,
+          .bf16_flops = 165.2e12,
+          .bytes_per_second = 1008e9,
+          .tf32_flops = 82.6e12,
+          .host_bytes_per_second = 31.5e9};
+}
+
+/// What was measured of the device, if anybody did.
+MachinePeaks peaks_of(Device& device, const Config& config) {
+  if (!own_memory_bytes(config.engine.device)) return some_machine();
+  const std::optional<Machine> kept = kept_machine(device.facts());
+  return kept && kept->peaks.host_bytes_per_second > 0 ? kept->peaks : some_card();
 }
 
 int64_t batch_elements(const std::vector<BatchField>& shape) {
@@ -82,6 +101,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   if (validates)
     evaluated = with_recurrent_states_given(
         trace_evaluation(loss, fields, training_options(config).evaluate).graph);
+  evaluated = with_fp8_evaluation(evaluated, traced.fp8_layers);
   if (!has_master_weights(config)) evaluated = with_bf16_weights(evaluated);
   // A step and an evaluation for every shape; each has a loader with batches of its own.
   const int64_t programs = validates ? 2 : 1;
@@ -98,8 +118,8 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
                                   .saves_in_background = config.train.background_saves});
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, run.process);
-  const std::shared_ptr<Device> device =
-      open_device(config.engine.device, static_cast<int>(machine.workers));
+  const std::shared_ptr<Device> device = open_device(
+      config.engine.device, static_cast<int>(machine.workers), has_moments_in_host(config));
   const auto plan_of = [&](const Graph& graph) {
     return compile_plan(graph, *device, *device->compiler(), options);
   };
@@ -113,7 +133,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, batch_rows(shape));
   run.thread_groups = most_thread_groups(step);
-  run.seconds = roofline_seconds(step, some_machine());
+  run.seconds = roofline_seconds(step, peaks_of(*device, config));
   if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))
     run.seconds *= kFewerThreadGroupsTime;
   std::vector<Plan> others;
@@ -124,6 +144,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   for (const Plan& other : others) plans.push_back(&other);
   run.bytes = shared_peak_bytes(plans);
   if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(workload, traced);
+  run.host_bytes = step.host_bytes * (config.train.background_saves ? 2 : 1);
   return run;
 }
 

@@ -23,6 +23,7 @@
 #include "fullbore/plan/report.h"
 #include "fullbore/plan/timeline.h"
 #include "fullbore/train/batch_rows.h"
+#include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/storage_keys.h"
 #include "fullbore/train/stored_weights.h"
 
@@ -93,6 +94,8 @@ struct RunPlans {
   int64_t bytes(bool snapshot) const {
     return shared_peak_bytes(all()) + (snapshot ? steps[0].state_bytes : 0);
   }
+  /// Pinned memory of the host.
+  int64_t host_bytes(bool snapshot) const { return steps[0].host_bytes * (snapshot ? 2 : 1); }
   std::vector<const Plan*> all() const {
     std::vector<const Plan*> plans;
     for (const auto* part : {&steps, &evaluations, &others})
@@ -135,15 +138,22 @@ void print_text(const Config& config, const OpenedWorkload& workload,
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
                total_bytes, bytes_text(static_cast<double>(total_bytes)), plans.programs());
   const std::string allowed = bytes_text(static_cast<double>(memory_budget_bytes(config)));
-  if (own_memory_bytes(config.engine.device))
+  if (own_memory_bytes(config.engine.device)) {
     print_output("of {} allowed of {}'s memory\n", allowed, config.engine.device);
-  else
+    if (const int64_t pinned = plans.host_bytes(config.train.background_saves); pinned > 0)
+      print_output("and {} bytes ({}) of the host's memory, pinned, for moments{}\n", pinned,
+                   bytes_text(static_cast<double>(pinned)),
+                   config.train.background_saves ? " and their second copy" : "");
+  } else {
     print_output("and at most for the process beside it, {} ({} in all, of {} allowed)\n",
                  text(process), bytes_text(static_cast<double>(total_bytes + process.bytes())),
                  allowed);
-  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n",
-               static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
-               static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
+  }
+  const bool tf32 = config.engine.precision == "tf32";
+  print_output("machine: {} GFLOP/s {}, {} GB/s, {} workers\n",
+               static_cast<int64_t>(peak_flops(DType::f32, machine.peaks, tf32) / 1e9),
+               tf32 ? "tf32" : "fp32", static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9),
+               machine.workers);
   if (machine.fp32_method == "published")
     print_output("an estimate: peaks are those published for {}, and no step was measured on it\n",
                  config.engine.device);
@@ -175,17 +185,18 @@ ExitCode run_plan(const PlanArguments& arguments) {
     print_output("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
     return ExitCode::kOk;
   }
-  const std::shared_ptr<Device> device = open_job_device(config);
+  const std::shared_ptr<Device> device = open_training_device(config);
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
   const MetricsLevel metrics = training_options(config).metrics;  // as the run has it
   RunPlans plans{.shapes = workload.shapes(config), .steps = {}, .evaluations = {}};
-  for (const std::vector<BatchField>& shape : plans.shapes)
-    plans.steps.push_back(plan_of(
-        with_metrics(
-            trace_training_step(loss, shape, optimizer_options(config), microbatches(config)).graph,
-            metrics),
-        *device, options));
+  std::vector<std::string> fp8_layers;
+  for (const std::vector<BatchField>& shape : plans.shapes) {
+    const TracedStep traced =
+        trace_training_step(loss, shape, optimizer_options(config), microbatches(config));
+    fp8_layers = traced.fp8_layers;
+    plans.steps.push_back(plan_of(with_metrics(traced.graph, metrics), *device, options));
+  }
   const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {
     print_output("{}", print(step.graph));
@@ -204,7 +215,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
     return ExitCode::kOk;
   }
   for (const std::vector<BatchField>& shape : plans.shapes) {
-    const Graph evaluation = trace_evaluation(loss, shape).graph;
+    const Graph evaluation = with_fp8_evaluation(trace_evaluation(loss, shape).graph, fp8_layers);
     plans.evaluations.push_back(plan_of(
         has_master_weights(config) ? evaluation : with_bf16_weights(evaluation), *device, options));
   }
@@ -224,6 +235,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
         {"decisions", fitted.decisions},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"process_bytes", fitted.run.process.bytes()},
+        {"pinned_host_bytes", plans.host_bytes(config.train.background_saves)},
         {"fingerprint", fingerprint(plans.all(), options)},
         {"unit", workload.sample.empty() ? "tokens" : workload.sample},
         {"train", to_json(step_report)},

@@ -41,6 +41,8 @@ struct DeviceFacts {
   /// Likewise, of memory that different thread groups write to.
   int64_t group_alignment = 4096;
   int workers = 1;  ///< what work is divided by: threads, multiprocessors
+  /// Does State of role `moment` lie in pinned memory of the host (state_in_host.h)?
+  bool moments_in_host = false;
 };
 
 /// A part of a snapshot: `bytes` from `from` on go to `offset` of the host memory.

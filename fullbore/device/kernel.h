@@ -57,6 +57,8 @@ class Compiler {
   virtual void finish() {}
   /// After finish(): nodes without a kernel of their own, in the order in which they were asked for.
   virtual std::vector<KernelFallback> fallbacks() const { return {}; }
+  /// Likewise, a line each: what the target asks for and the kernels do otherwise, to the same values but for rounding.
+  virtual std::vector<std::string> notices() const { return {}; }
 };
 
 }  // namespace fullbore

@@ -11,6 +11,9 @@ struct MachinePeaks {
   double fp32_flops = 0;  ///< per second, all workers
   double bf16_flops = 0;
   double bytes_per_second = 0;
+  double tf32_flops = 0;  ///< 0: it has no such products
+  /// Between the host's pinned memory and the device's own, in one direction; 0: there is no such way, or it is not known.
+  double host_bytes_per_second = 0;
 };
 
 /// No bound of the memory that measuring takes: 288 MiB at most.
@@ -31,6 +34,7 @@ struct MeasuredPeaks {
   bool busy = false;         ///< other processes were in the way: the bandwidth may be too low
   bool in_caches =
       false;  ///< too little memory for the triad's arrays: the bandwidth may be too high
+  std::string tf32_method = {};  ///< "mma.sync"; "": it has no such products
 };
 
 }  // namespace fullbore

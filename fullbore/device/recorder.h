@@ -88,6 +88,14 @@ class Recorder {
                       bool waits) = 0;
   virtual void copy(int id, const LaunchOperand& from, const LaunchOperand& to, int64_t bytes,
                     bool waits) = 0;
+  /// Outside of loops and behind all other launches: a copy that may go on when the run is complete, until the next one
+  /// comes to wait_for_copies_behind(). A device that has nothing of the kind makes it as any other.
+  virtual void copy_behind(int id, const LaunchOperand& from, const LaunchOperand& to,
+                           int64_t bytes) {
+    copy(id, from, to, bytes, true);
+  }
+  /// Outside of loops: what follows comes behind copies that the run before has left. Where no place is told, all does.
+  virtual void wait_for_copies_behind() {}
   /// Inside a loop: after each iteration, before `stop` is read, the bytes of `from` become those of `to`.
   virtual void carry(const LaunchOperand& from, const LaunchOperand& to, int64_t bytes) = 0;
   /// Inside a loop: `from` and `to`, as seen from outside of it, change places after each iteration, after `stop` is

@@ -66,6 +66,8 @@ class Recording : public Recorder {
 
  protected:
   std::vector<RecordedLaunch> take();
+  /// Launches so far, outside of loops.
+  size_t recorded() const { return launches_.size(); }
 
  private:
   std::vector<RecordedLaunch>& current();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "fullbore/base/check.h"
@@ -31,14 +32,20 @@ RegisteredDevice::RegisteredDevice(const DeviceKind& kind) {
   FB_CHECK(kinds().emplace(kind.name, kind).second, "two devices are called '{}'", kind.name);
 }
 
-std::shared_ptr<Device> open_device(const std::string& name, int threads) {
-  if (name == kAutomatic) return open_device(automatic_device().name, threads);
+std::shared_ptr<Device> open_device(const std::string& name, int threads, bool moments_in_host) {
+  if (name == kAutomatic) return open_device(automatic_device().name, threads, moments_in_host);
   const DeviceKind* const kind = kind_of(name);
   if (kind == nullptr)
     throw UsageError(fmt::format("no device '{}'; there are {}.{}", name,
                                  fmt::join(device_names(), ", "),
                                  did_you_mean(name, device_names())));
-  return kind->open(name, threads);
+  if (!moments_in_host) return kind->open(name, threads);
+  if (kind->open_with_moments_in_host == nullptr)
+    throw UsageError(
+        fmt::format("engine.offload=optimizer: moments are in host memory already on the device "
+                    "'{}'; engine.offload=none, or engine.device=cuda",
+                    name));
+  return kind->open_with_moments_in_host(name, threads);
 }
 
 std::optional<int64_t> own_memory_bytes(const std::string& name) {
@@ -66,6 +73,15 @@ std::vector<Library> device_libraries() {
     if (kind.libraries)
       for (Library& library : kind.libraries()) all.push_back(std::move(library));
   return all;
+}
+
+bool device_has_library(const std::string& device, std::string_view library) {
+  if (device == kAutomatic) return device_has_library(automatic_device().name, library);
+  const DeviceKind* const kind = kind_of(device);
+  if (kind == nullptr || kind->libraries == nullptr) return false;
+  const std::vector<Library> all = kind->libraries();
+  return std::ranges::any_of(
+      all, [&](const Library& each) { return each.name == library && each.problem.empty(); });
 }
 
 }  // namespace fullbore

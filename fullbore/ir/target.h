@@ -82,6 +82,12 @@ struct Target {
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/precision/lower_precision.h).
   DType precision = DType::f32;
+  /// Does the device have products of f32 operands rounded to tf32, 10 bits of mantissa, with sums in f32?
+  bool offers_tf32 = false;
+  /// They are asked for: `precision` is f32 then, and matmuls are marked (ops/matmul.cpp, attribute tf32).
+  bool tf32 = false;
+  /// Why the device multiplies no 8-bit floats (ops/fp8_matmul.h), which are decomposed there; "": it does.
+  std::string why_no_fp8 = "tensor cores of NVIDIA's cards alone do so";
   /// Elements from which on a value takes half the bytes of f32 to some profit; a scalar is often what many others are
   /// multiplied by.
   int64_t narrow_from = 16;
@@ -97,9 +103,15 @@ struct Target {
   /// They are asked for: the bits of a row must not depend on how many rows there are, nor on what other kernels work on it.
   bool row_invariant = false;
 
+  /// Is it a card, whose matmuls NVIDIA's library can make where it is found?
+  bool offers_cublaslt = false;
+  bool cublaslt = false;  ///< it is asked for: bits are the library's
+
   /// Passes that need more effort do not run, and kernels are made with no more.
   CompileEffort compile = CompileEffort::full;
   Recompute recompute = Recompute::off;
+  /// Do moments lie in the host's memory? The plan has copies around what reads and writes them then.
+  bool moments_in_host = false;
   int64_t arena_bytes = 0;  ///< of Recompute::automatic: the estimate to stay within; 0: any
 
   /// Is there a kernel for this composite?

@@ -44,9 +44,12 @@ void save(const Machine& machine) {
       {"workers", machine.workers},
       {"fp32_flops", machine.peaks.fp32_flops},
       {"bf16_flops", machine.peaks.bf16_flops},
+      {"tf32_flops", machine.peaks.tf32_flops},
       {"bytes_per_second", machine.peaks.bytes_per_second},
+      {"host_bytes_per_second", machine.peaks.host_bytes_per_second},
       {"fp32_method", machine.fp32_method},
       {"bf16_method", machine.bf16_method},
+      {"tf32_method", machine.tf32_method},
       {"busy", machine.busy},
       {"native_bf16", machine.native_bf16},
   };
@@ -81,16 +84,19 @@ std::optional<Machine> parse_machine(std::string_view text) {
     machine.workers = json.at("workers").get<int>();
     machine.peaks.fp32_flops = json.at("fp32_flops").get<double>();
     machine.peaks.bf16_flops = json.at("bf16_flops").get<double>();
+    machine.peaks.tf32_flops = json.at("tf32_flops").get<double>();
     machine.peaks.bytes_per_second = json.at("bytes_per_second").get<double>();
+    machine.peaks.host_bytes_per_second = json.value("host_bytes_per_second", 0.0);
     machine.fp32_method = json.at("fp32_method").get<std::string>();
     machine.bf16_method = json.at("bf16_method").get<std::string>();
+    machine.tf32_method = json.at("tf32_method").get<std::string>();
     machine.native_bf16 = json.at("native_bf16").get<bool>();
     machine.busy = json.value("busy", false);
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;  // written by another version: measured again
   }
   const bool sound = machine.peaks.fp32_flops > 0 && machine.peaks.bf16_flops > 0 &&
-                     machine.peaks.bytes_per_second > 0;
+                     machine.peaks.bytes_per_second > 0 && machine.peaks.tf32_flops >= 0;
   return sound ? std::optional(machine) : std::nullopt;
 }
 
@@ -98,6 +104,9 @@ Machine higher_peaks(Machine machine, const Machine& other) {
   MachinePeaks& peaks = machine.peaks;
   peaks.fp32_flops = std::max(peaks.fp32_flops, other.peaks.fp32_flops);
   peaks.bf16_flops = std::max(peaks.bf16_flops, other.peaks.bf16_flops);
+  peaks.tf32_flops = std::max(peaks.tf32_flops, other.peaks.tf32_flops);
+  peaks.host_bytes_per_second =
+      std::max(peaks.host_bytes_per_second, other.peaks.host_bytes_per_second);
   if (!other.in_caches)
     peaks.bytes_per_second = machine.in_caches
                                  ? other.peaks.bytes_per_second

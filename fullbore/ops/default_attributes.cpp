@@ -7,6 +7,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/ops/channel_norms.h"
 #include "fullbore/ops/convolution.h"
+#include "fullbore/ops/fp8_matmul.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/ops/packed_attention.h"
 #include "fullbore/ops/paged_attention.h"
@@ -69,6 +70,11 @@ const DefaultCall kCalls[] = {
        cross_entropy(call.tensor({3, 5}), call.tensor({3}, DType::i32));
      }},
     {"cumsum", [](Call& call) { cumsum(call.of_any_rank(), call.is_second() ? 2 : 0); }},
+    {"fp8_matmul",
+     [](Call& call) {
+       const Tensor scale = call.tensor({});
+       fp8_matmul(call.tensor({3, 3}), call.tensor({3, 3}), scale, scale);
+     }},
     {"gelu", [](Call& call) { gelu(call.tensor({3})); }},
     {"layer_norm",
      [](Call& call) {

@@ -34,6 +34,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   require_attribute<bool>(call, "transpose_a");
   require_attribute<bool>(call, "transpose_b");
   const bool wide = require_attribute<bool>(call, "wide");
+  if (call.attributes.has("tf32")) require_attribute<bool>(call, "tf32");
   const TensorType& a = call.inputs[0];
   const TensorType& b = call.inputs[1];
   const std::string operands = operand_text("a", a) + " and " + operand_text("b", b);
@@ -55,6 +56,14 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {{wide ? compute_dtype(a.dtype) : a.dtype, shape}};
 }
 
+// What operands of 10 bits of mantissa, each off by 2^-11 at most, add to a product's error: in roundings of f32, whose
+// sums are what magnitudes are of.
+double rounding_of_operands(const ReferenceCall& call) {
+  const bool tf32 = call.attributes.get_or("tf32", false);
+  if (!tf32 || call.inputs[0]->dtype() != DType::f32) return 0;
+  return (0x1p-10 + 0x1p-22) / dtype_epsilon(DType::f32);
+}
+
 void reference(ReferenceCall& call) {
   const std::vector<double>& a = call.inputs[0]->reals();
   const std::vector<double>& b = call.inputs[1]->reals();
@@ -63,6 +72,7 @@ void reference(ReferenceCall& call) {
   const bool transpose_b = call.attributes.get<bool>("transpose_b");
   const Extents e(call.inputs[0]->shape(), call.inputs[1]->shape(), call.attributes);
   const int64_t k = e.k_of_a;
+  const double roundings = static_cast<double>(k) + rounding_of_operands(call);
   std::vector<double> magnitudes(y.size(), 0);
   std::vector<double> matrix(static_cast<size_t>(k * e.n));  // B, whichever way b lies
   for (int64_t batch = 0; batch < e.leading.elements(); ++batch) {
@@ -85,7 +95,7 @@ void reference(ReferenceCall& call) {
           magnitude[column] += std::abs(product);
         }
       }
-      for (int64_t column = 0; column < e.n; ++column) magnitude[column] *= static_cast<double>(k);
+      for (int64_t column = 0; column < e.n; ++column) magnitude[column] *= roundings;
     }
   }
   call.magnitudes = {std::move(magnitudes)};
@@ -118,6 +128,7 @@ Cost cost(const CostCall& call) {
 
 // wide: the result keeps the f32 that bf16 and f16 products are summed in. No dtype, for no other
 // choice would have a kernel.
+// tf32, where there is one: f32 operands may be rounded to 10 bits of mantissa (passes/precision/lower_precision.h).
 Attributes attributes(bool transpose_a, bool transpose_b, bool wide = false) {
   return {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"wide", wide}};
 }
@@ -219,7 +230,9 @@ Tensor matmul(Tensor a, Tensor b, MatmulOptions options, SourceLoc loc) {
                                  "is bf16 or f16",
                                  dtype_name(out_dtype), operand_text("a", a.type())),
                      loc);
-  return apply("matmul", {a, b}, attributes(options.transpose_a, options.transpose_b, wide), loc);
+  Attributes chosen = attributes(options.transpose_a, options.transpose_b, wide);
+  if (options.tf32 && a.dtype() == DType::f32) chosen.set("tf32", true);
+  return apply("matmul", {a, b}, std::move(chosen), loc);
 }
 
 Tensor linear(Tensor x, Tensor weight, Tensor bias, SourceLoc loc) {

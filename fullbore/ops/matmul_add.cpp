@@ -33,7 +33,8 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   return {c + matmul(call.inputs[0], call.inputs[1],
                      {.transpose_a = call.attributes.get<bool>("transpose_a"),
                       .transpose_b = call.attributes.get<bool>("transpose_b"),
-                      .out_dtype = c.dtype()})};
+                      .out_dtype = c.dtype(),
+                      .tf32 = call.attributes.get_or("tf32", false)})};
 }
 
 Cost cost(const CostCall& call) {
@@ -65,8 +66,9 @@ Attributes attributes(bool transpose_a, bool transpose_b) {
 }
 
 std::vector<Sample> samples() {
-  const auto sample = [](const char* why, Shape a, Shape b, Shape c, bool ta, bool tb) {
-    const auto normal = [](Shape shape) { return SampleInput::normal({DType::f32, shape}); };
+  const auto sample = [](const char* why, const Shape& a, const Shape& b, const Shape& c, bool ta,
+                         bool tb) {
+    const auto normal = [](const Shape& shape) { return SampleInput::normal({DType::f32, shape}); };
     return Sample{
         .why = why, .inputs = {normal(a), normal(b), normal(c)}, .attributes = attributes(ta, tb)};
   };

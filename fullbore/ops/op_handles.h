@@ -17,6 +17,7 @@ inline const OpHandle cumsum{"cumsum"};
 inline const OpHandle dropout_mask{"dropout_mask"};
 inline const OpHandle dynamic_slice{"dynamic_slice"};
 inline const OpHandle dynamic_update_slice{"dynamic_update_slice"};
+inline const OpHandle fp8_matmul{"fp8_matmul"};
 inline const OpHandle fused{"fused"};
 inline const OpHandle gather{"gather"};
 inline const OpHandle gather_sum{"gather_sum"};

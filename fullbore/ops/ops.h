@@ -162,6 +162,8 @@ struct MatmulOptions {
   bool transpose_a = false;
   bool transpose_b = false;
   std::optional<DType> out_dtype = {};
+  bool tf32 =
+      false;  ///< f32 operands may be rounded to 10 bits of mantissa, where a device gains by it
 };
 Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {}, SourceLoc loc = SourceLoc::here());
 /// x [..., I] times weight [O, I], transposed, plus bias [O] (optional): [..., O]. One matmul whose

@@ -59,6 +59,10 @@ struct OptimizerOptions {
   bool adjustable = false;  ///< the rate is multiplied by State kRateFactor, f64[], 1 at first
   StorageOptions storage = {};
   bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
+  /// Whoever traces the step shall make matmuls of weights products of 8-bit floats (train/fp8_matmuls.h).
+  bool fp8_matmuls = false;
+  std::vector<std::string> fp8_excluded =
+      {};  ///< modules whose matmuls stay as they are, by patterns
 };
 
 /// The name of the State that OptimizerOptions::adjustable makes: the host's to write.

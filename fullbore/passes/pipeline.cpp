@@ -83,7 +83,8 @@ const std::vector<Pass>& pipeline() {
        "first: later passes see the arithmetic itself, and devices need kernels for primitives "
        "alone",
        false, expand_composites, CompileEffort::off},
-      {"lower_precision", "matmuls read bf16 or f16 operands where engine.precision asks for it",
+      {"lower_precision",
+       "matmuls read bf16, f16 or tf32 operands where engine.precision asks for it",
        "after expand_composites, when every matmul is visible; before folding, code motion and "
        "elimination, which put the casts where fewest bytes move",
        true, lower_precision, CompileEffort::off},

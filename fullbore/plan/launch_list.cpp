@@ -40,8 +40,9 @@ std::string launch_text(const Plan& plan, const LaunchEntry& entry) {
     case PlannedLaunch::Kind::kernel:
       return plan.kernels[static_cast<size_t>(launch.kernel)]->description();
     case PlannedLaunch::Kind::copy:
-      return fmt::format("copy {} bytes",
-                         plan.buffers[static_cast<size_t>(launch.buffers[1])].bytes);
+      return fmt::format("copy {} bytes{}",
+                         plan.buffers[static_cast<size_t>(launch.buffers[1])].bytes,
+                         host_end_text(plan, launch));
     case PlannedLaunch::Kind::loop:
       return fmt::format("loop of {}{} iterations", launch.loop->stop >= 0 ? "at most " : "",
                          launch.loop->iterations);
@@ -53,6 +54,8 @@ Cost launch_cost(const Plan& plan, const LaunchEntry& entry, std::optional<doubl
   const PlannedLaunch& launch = *entry.launch;
   if (launch.kind == PlannedLaunch::Kind::kernel) return node_cost(*entry.graph, *entry.node());
   double moved = 0;
+  if (host_end(plan, launch) != HostEnd::none)  // one of its ends alone is the device's
+    return {.flops = 0, .bytes = bytes_of(plan, launch.buffers[1])};
   if (launch.kind == PlannedLaunch::Kind::copy) {
     moved = bytes_of(plan, launch.buffers[1]);
   } else {
@@ -67,7 +70,10 @@ double launch_roofline_seconds(const Plan& plan, const LaunchEntry& entry,
                                const MachinePeaks& peaks, std::optional<double> iterations) {
   if (entry.launch->kind == PlannedLaunch::Kind::kernel)
     return roofline_seconds(*entry.graph, *entry.node(), peaks);
-  return launch_cost(plan, entry, iterations).bytes / peaks.bytes_per_second;
+  const double bytes = launch_cost(plan, entry, iterations).bytes;
+  if (host_end(plan, *entry.launch) != HostEnd::none && peaks.host_bytes_per_second > 0)
+    return bytes / peaks.host_bytes_per_second;
+  return bytes / peaks.bytes_per_second;
 }
 
 }  // namespace fullbore

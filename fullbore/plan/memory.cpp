@@ -4,6 +4,14 @@
 #include <numeric>
 
 namespace fullbore {
+namespace {
+
+bool live_together(const Lifetime& a, const Lifetime& b) {
+  return (a.first <= b.last && b.first <= a.last) || a.first <= b.again || b.first <= a.again ||
+         (a.again >= 0 && b.again >= 0);
+}
+
+}  // namespace
 
 Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment) {
   std::vector<size_t> order(blocks.size());
@@ -18,8 +26,7 @@ Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment) 
     const int64_t bytes = aligned_bytes(blocks[block].bytes, alignment);
     int64_t offset = 0;
     for (size_t other : placed) {
-      if (blocks[other].first > blocks[block].last || blocks[other].last < blocks[block].first)
-        continue;
+      if (!live_together(blocks[other], blocks[block])) continue;
       if (placement.offsets[other] - offset >= bytes) break;
       offset = std::max(offset,
                         placement.offsets[other] + aligned_bytes(blocks[other].bytes, alignment));

@@ -14,6 +14,7 @@ struct Lifetime {
   int64_t bytes = 0;
   int first = 0;
   int last = 0;
+  int again = -1;  ///< and [0, again]: what comes after the last launch is the first one again
 };
 
 /// Offsets, multiples of an alignment, such that no two blocks that are alive together overlap.

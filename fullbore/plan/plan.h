@@ -32,10 +32,13 @@ struct Buffer {
   int64_t stride = 0;  ///< of a slice: bytes per row; of the memory of thread groups: bytes of each
   /// In the arena: memory for so many thread groups of a parallel loop, one behind another.
   int thread_groups = 0;
+  bool in_host = false;  ///< of State: in the host's memory, where copies alone find it
   /// In the arena or a thread group's memory: the launches, in order, a loop's body once, from the first to the last of which
   /// the bytes are this buffer's.
   int first = 0;
   int last = 0;
+  int again =
+      -1;  ///< and of the next replay those up to this one: a copy to the host may still read it
   std::string what;  ///< for people: "%12 tanh layers.0"
 };
 
@@ -78,6 +81,8 @@ struct PlannedLaunch {
   std::vector<int> buffers;  ///< kernel: inputs, outputs, scratch. copy: source, destination
   bool waits =
       true;  ///< for all launches before it; else it may run beside them (concurrent_launches.h)
+  /// Of a copy to the host, at the end of the list: it may go on beside the next replay, up to Plan::first_waiting.
+  bool behind = false;
   std::shared_ptr<LoopPlan> loop;
 };
 
@@ -88,16 +93,18 @@ struct Plan {
   std::vector<std::shared_ptr<Kernel>> kernels;
   std::vector<Buffer> buffers;
   std::vector<PlannedLaunch> launches;
+  size_t first_waiting = 0;         ///< the launch that comes behind copies of the replay before
   std::vector<int> result_buffers;  ///< per graph output: buffer, or -1 if State
   std::vector<char> constants;      ///< contents of Space::constant
 
   int64_t alignment = 64;  ///< of every buffer
   int64_t arena_bytes = 0;
-  int64_t state_bytes = 0;    ///< derived weights left out
+  int64_t state_bytes = 0;    ///< in the device's memory; derived weights left out
+  int64_t host_bytes = 0;     ///< of State in the host's memory
   int64_t derived_bytes = 0;  ///< of derived weights, beside State
   int64_t batch_bytes = 0;
   int64_t result_bytes = 0;
-  /// Arena, State, copies, batch, constants and results together: the planned peak.
+  /// Arena, State, copies, batch, constants and results together: the planned peak of the device's memory.
   int64_t peak_bytes() const {
     return arena_bytes + state_bytes + derived_bytes + batch_bytes + result_bytes +
            static_cast<int64_t>(constants.size());
@@ -127,15 +134,35 @@ struct PlanOptions {
   /// Thread groups of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
   /// same bits.
   int thread_groups = 0;
+  /// State of role `moment` lies in the host's memory (DeviceFacts). It has a place in the arena from a copy ahead of its
+  /// first reader to one behind its writer; both lie as far from these as memory allows that something else takes at
+  /// another time.
+  bool moments_in_host = false;
 };
 
 /// Chooses kernels, order and bytes for a graph that has been through the passes.
 Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options);
 
-/// Of contractions of such operands; f16 ones are widened to f32 before they are multiplied.
-double peak_flops(DType operands, const MachinePeaks& peaks);
-/// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.
+/// Of contractions of such operands; f16 ones are widened to f32 before they are multiplied. `tf32`: f32 ones may be
+/// rounded to that.
+double peak_flops(DType operands, const MachinePeaks& peaks, bool tf32 = false);
+/// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster. Copies from the host are beside it. Those
+/// to it are behind all that is launched before the first of them, and beside what the next replay launches before it
+/// waits for them. The longest of the three.
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks);
+/// The same with copies between both memories, of a step that takes `seconds` without.
+double seconds_with_host_copies(const Plan& plan, const MachinePeaks& peaks, double seconds);
+/// Which end of a copy is State in the host's memory; none of other launches.
+enum class HostEnd : uint8_t { none, from, to };
+HostEnd host_end(const Plan& plan, const PlannedLaunch& launch);
+/// "", " from host", " to host".
+std::string_view host_end_text(const Plan& plan, const PlannedLaunch& launch);
+/// Bytes that a replay copies from the host's State, and back to it.
+struct HostTraffic {
+  int64_t read = 0;
+  int64_t written = 0;
+};
+HostTraffic host_traffic(const Plan& plan);
 /// One node's part of it: 0 for what launches nothing; of a loop, its iterations times its body's.
 double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks);
 

@@ -72,6 +72,7 @@ PlanWork plan_work(const Plan& plan, const MachinePeaks& peaks, const LoopIterat
     work.bytes += times * cost.bytes;
     work.roofline_seconds += times * roofline_seconds(*level.graph, node, peaks);
   });
+  work.roofline_seconds = seconds_with_host_copies(plan, peaks, work.roofline_seconds);
   return work;
 }
 

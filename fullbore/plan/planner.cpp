@@ -226,15 +226,21 @@ void Planner::plan_nodes(Level& level) {
   for (size_t i = 0; i < level.graph.nodes().size(); ++i) {
     const Node& node = level.graph.nodes()[i];
     if (node.op->is(Tag::identity)) continue;  // shares its input's bytes
+    const int begin = clock_;
+    read_from_host(level, node.inputs);
     if (is_constant(level.graph, node))
       plan_constant(level, node);
     else if (is_loop(node))
       plan_loop(level, static_cast<int>(i));
     else
       plan_kernel(level, static_cast<int>(i));
+    note_launches(level, begin);
+    write_to_host(level, node);
   }
-  for (const Graph::Output& output : level.graph.outputs())
-    touch(level.buffer_of(output.value), clock_);
+  for (const Graph::Output& output : level.graph.outputs()) {
+    const HostEntry* const entry = is_whole(level) ? host_entry(output.updates) : nullptr;
+    if (entry == nullptr || !entry->is_written) touch(level.buffer_of(output.value), clock_);
+  }
 }
 
 // State that is replaced in place and results that are made where they are kept.
@@ -252,6 +258,8 @@ void Planner::assign_results(Level& level) {
     }
     plan_.result_buffers.push_back(-1);
     const Value slot = graph.inputs()[static_cast<size_t>(output.updates)].value;
+    // What is in the host's memory and not read has no place on the device until it is made.
+    if (host_entry(output.updates) != nullptr && level.last_read_of(slot) < 0) continue;
     if (!level.target.contains(root) && may_replace(level, slot, output.value))
       level.target[root] = level.buffer_of(slot);
   }
@@ -269,7 +277,7 @@ void Planner::finish_results(Level& level) {
   }
   std::vector<std::pair<int, int>> copies;
   for (const Graph::Output& output : graph.outputs()) {
-    if (output.updates < 0) continue;
+    if (output.updates < 0 || host_entry(output.updates) != nullptr) continue;
     const int slot = level.buffer_of(graph.inputs()[static_cast<size_t>(output.updates)].value);
     int source = level.buffer_of(output.value);
     if (source == slot) continue;
@@ -293,14 +301,18 @@ void Planner::plan_graph() {
     const bool state = is_kept(input.role);
     const int buffer = new_buffer(state ? Space::state : Space::batch, bytes, input.name);
     plan_.buffers.back().index = static_cast<int>(i);
-    (input.role == Role::derived ? plan_.derived_bytes
-     : state                     ? plan_.state_bytes
-                                 : plan_.batch_bytes) += aligned(bytes);
+    plan_.buffers.back().in_host = options_.moments_in_host && input.role == Role::moment;
+    (input.role == Role::derived    ? plan_.derived_bytes
+     : plan_.buffers.back().in_host ? plan_.host_bytes
+     : state                        ? plan_.state_bytes
+                                    : plan_.batch_bytes) += aligned(bytes);
     level.bind(input.value, buffer, true);
   }
+  stage_host_state(level);
   compile_kernels(level);
   assign_results(level);
   plan_nodes(level);
+  finish_host_state(level);
   finish_results(level);
   plan_.launches = std::move(level.launches);
   place_all();
@@ -315,6 +327,7 @@ int64_t Planner::place(Space space, int base) {
     if (buffer.space != space || buffer.base != base) continue;
     buffer.first = lifetimes_[i].first;
     buffer.last = lifetimes_[i].last;
+    buffer.again = lifetimes_[i].again;
     blocks.push_back(lifetimes_[i]);
     which.push_back(i);
   }
@@ -340,7 +353,7 @@ void Planner::place_all() {
       buffer.bytes = lifetimes_[i].bytes = buffer.thread_groups * buffer.stride;
     }
   }
-  plan_.arena_bytes = place(Space::arena, -1);
+  plan_.arena_bytes = place_with_host_copies();
   find_concurrent_launches(plan_);
 }
 

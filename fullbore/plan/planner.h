@@ -63,6 +63,32 @@ class Planner {
   void assign_results(Level& level);
   void finish_results(Level& level);
 
+  // State in the host's memory (plan_host_state.cpp). Its copies take no time of their own: one to the device is made at the
+  // moment of the launch behind it, one to the host at that of the launch before it.
+  struct HostEntry {
+    int input = -1;   ///< of the graph
+    int host = -1;    ///< buffer of State
+    int staged = -1;  ///< buffer of the arena, which is the value's
+    bool is_read = false, is_written = false;
+  };
+  struct HostCopy {
+    int from = -1, to = -1;
+    size_t before = 0;       ///< the launch of the whole graph that it stands before
+    bool is_last = false;    ///< behind all others there
+    bool is_behind = false;  ///< beside the next replay
+  };
+  void stage_host_state(Level& level);
+  HostEntry* host_entry(int input);
+  bool is_whole(const Level& level) const { return &level.graph == &plan_.graph; }
+  void read_from_host(const Level& level, const std::vector<Value>& values);
+  void write_to_host(const Level& level, const Node& node);
+  void finish_host_state(Level& level);
+  void note_launches(const Level& level, int begin);
+  int64_t place_with_host_copies();
+  void spread_host_copies(int64_t allowed_bytes, int64_t share);
+  void choose_first_waiting(const std::vector<int64_t>& room);
+  void insert_host_copies();
+
   /// May `value`'s producer write straight over `previous` (a value of the same level that lives in
   /// a fixed buffer), because nobody reads it afterwards?
   bool may_replace(const Level& level, Value previous, Value value) const;
@@ -91,6 +117,11 @@ class Planner {
   int clock_ = 0;
   int memory_ = -1;                 ///< of the thread groups whose loop is being planned, or -1
   int workers_ = options_.workers;  ///< of a thread group, or of the thread pool
+
+  std::vector<HostEntry> host_entries_;
+  std::vector<HostCopy> host_copies_;
+  std::vector<int> begins_;   ///< of the whole graph's launches, on the clock
+  size_t first_waiting_ = 0;  ///< of these: behind copies that the replay before has left
 };
 
 }  // namespace fullbore

@@ -29,7 +29,10 @@ class Counter {
         for (const LoopPlan::Carry& carry : launch.loop->carries)
           count_copy(carry.from, carry.exchanged ? times : made_[entry]);
       } else if (launch.kind == PlannedLaunch::Kind::copy) {
-        count_copy(launch.buffers[0], times);
+        if (host_end(plan_, launch) != HostEnd::none)
+          count_host_copy(launch, times);
+        else
+          count_copy(launch.buffers[0], times);
       } else {
         const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
         const Cost cost = node_cost(graph, node);
@@ -61,6 +64,15 @@ class Counter {
   void count_copy(int source, double times) {
     const auto bytes = 2.0 * static_cast<double>(plan_.buffers[static_cast<size_t>(source)].bytes);
     add("copy", times, 0, bytes, bytes / peaks_.bytes_per_second);
+  }
+
+  // Time is that of the way between both memories, where it is known.
+  void count_host_copy(const PlannedLaunch& launch, double times) {
+    const auto bytes =
+        static_cast<double>(plan_.buffers[static_cast<size_t>(launch.buffers[1])].bytes);
+    const double rate =
+        peaks_.host_bytes_per_second > 0 ? peaks_.host_bytes_per_second : peaks_.bytes_per_second;
+    add(fmt::format("copy{}", host_end_text(plan_, launch)), times, 0, bytes, bytes / rate);
   }
 
   void add(const std::string& name, double times, double flops, double bytes, double seconds) {
@@ -113,6 +125,8 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, const LoopIt
   }
   report.peak_bytes = plan.peak_bytes();
   report.state_bytes = plan.state_bytes;
+  report.host_bytes = plan.host_bytes;
+  report.host_traffic = host_traffic(plan);
   report.derived_bytes = plan.derived_bytes;
   report.arena_bytes = plan.arena_bytes;
   report.batch_bytes = plan.batch_bytes;
@@ -147,6 +161,9 @@ nlohmann::ordered_json to_json(const PlanReport& report) {
           {"roofline_seconds", report.roofline_seconds},
           {"peak_bytes", report.peak_bytes},
           {"state_bytes", report.state_bytes},
+          {"host_bytes", report.host_bytes},
+          {"host_bytes_read", report.host_traffic.read},
+          {"host_bytes_written", report.host_traffic.written},
           {"derived_bytes", report.derived_bytes},
           {"arena_bytes", report.arena_bytes},
           {"batch_bytes", report.batch_bytes},
@@ -177,6 +194,12 @@ std::string text(const PlanReport& report) {
   space("batch", report.batch_bytes);
   space("results", report.result_bytes);
   space("constants", report.constant_bytes);
+  if (report.host_bytes > 0) {
+    out += "  pinned memory of the host, bytes\n";
+    space("moments", report.host_bytes);
+    space("read", report.host_traffic.read);
+    space("written", report.host_traffic.written);
+  }
   out += fmt::format("  {} launches by kind    count        FLOP       bytes  roofline\n",
                      report.launches);
   for (const LaunchKind& kind : report.kinds)

@@ -36,7 +36,9 @@ struct PlanReport {
   double roofline_seconds = 0;
   int64_t peak_bytes = 0;
   int64_t state_bytes = 0;
-  int64_t derived_bytes = 0;  ///< of parameters, in the form in which matmuls read them
+  int64_t host_bytes = 0;         ///< of State in the host's memory, not in the peak
+  HostTraffic host_traffic = {};  ///< of a step
+  int64_t derived_bytes = 0;      ///< of parameters, in the form in which matmuls read them
   int64_t arena_bytes = 0;
   int64_t batch_bytes = 0;
   int64_t result_bytes = 0;

@@ -59,6 +59,9 @@ std::vector<int64_t> live_bytes(const Plan& plan) {
     const int64_t bytes = each.copies * aligned_bytes(each.buffer->bytes, plan.alignment);
     changes[static_cast<size_t>(each.buffer->first)] += bytes;
     changes[static_cast<size_t>(each.buffer->last) + 1] -= bytes;
+    if (each.buffer->again < 0) continue;
+    changes[0] += bytes;
+    changes[static_cast<size_t>(each.buffer->again) + 1] -= bytes;
   }
   for (size_t i = 1; i < changes.size(); ++i) changes[i] += changes[i - 1];
   changes.pop_back();
@@ -74,6 +77,7 @@ std::vector<int64_t> live_bytes_by_entry(const Plan& plan) {
         for (const PlannedLaunch& launch : launches) {
           // Copies behind all launches, into the State, share the last moment.
           bytes.push_back(live.empty() ? 0 : live[std::min(moment, live.size() - 1)]);
+          if (host_end(plan, launch) != HostEnd::none) continue;  // beside the launch behind it
           ++moment;
           if (launch.kind != PlannedLaunch::Kind::loop) continue;
           walk(launch.loop->body);

@@ -34,6 +34,12 @@ double compute_epsilon(DType dtype) {
   return dtype == DType::f64 ? dtype_epsilon(DType::f64) : dtype_epsilon(DType::f32);
 }
 
+// What a kernel may make of an operand before it multiplies: two roundings of f32, and one to tf32 where a matmul says so.
+double operand_epsilon(const Node& node, DType dtype) {
+  const bool tf32 = dtype == DType::f32 && node.attributes.get_or("tf32", false);
+  return 2 * compute_epsilon(dtype) + (tf32 ? 0x1p-11 : 0);
+}
+
 // +1 or -1 by the iteration of a loop, in one of eight patterns: the parity of some of its index's bits. What
 // iterations add up would otherwise err by the same share in each, and the errors cancel where the sum does.
 Tensor sign_of_iteration(Tensor index, DType dtype, PhiloxStream& draws) {
@@ -137,8 +143,8 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws, bool of_loop) {
     for (Value input : node.inputs) {
       const Tensor operand = tensors[static_cast<size_t>(input.id)];
       const bool shake = adds_up && is_floating(operand.dtype());
-      operands.push_back(shake ? shaken(operand, 2 * compute_epsilon(operand.dtype()), draws, index)
-                               : operand);
+      operands.push_back(
+          shake ? shaken(operand, operand_epsilon(node, operand.dtype()), draws, index) : operand);
     }
     if (compares_numbers(graph, node) && draws.below(2) == 0) operands = brought_together(operands);
     Node copy = node;

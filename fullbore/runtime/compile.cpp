@@ -40,7 +40,8 @@ class Compilation {
         planning_{.workers = device.workers,
                   .alignment = device.alignment,
                   .group_alignment = device.group_alignment,
-                  .reuse_memory = options.reuse_memory} {}
+                  .reuse_memory = options.reuse_memory,
+                  .moments_in_host = device.moments_in_host} {}
 
   Plan plan(Graph graph) const { return make_plan(std::move(graph), compiler_, planning_); }
 
@@ -120,8 +121,25 @@ void require_row_invariance(const Target& target, const CompileOptions& options)
   if (options.precision != DType::f32)
     refuse(fmt::format("rows are alike in f32 alone, not in {}; engine.precision=fp32",
                        dtype_name(options.precision)));
+  if (options.tf32) refuse("rows are alike in f32 alone, not in tf32; engine.precision=fp32");
   if (options.decomposed.contains("attention") || options.decomposed.contains("packed_attention"))
     refuse("needs attention's own kernel; engine.attention=tiled");
+}
+
+void require_tf32(const Target& target) {
+  if (!target.offers_tf32)
+    throw UsageError(
+        fmt::format("engine.precision=tf32: it is how the tensor cores of NVIDIA's cards round "
+                    "fp32, and the {} "
+                    "device has none; engine.precision=fp32 or bf16, or engine.device=cuda",
+                    target.name));
+}
+
+void require_fp8(const Target& target) {
+  if (!target.why_no_fp8.empty())
+    throw UsageError(fmt::format(
+        "engine.fp8=true: the {} device multiplies no 8-bit floats: {}; engine.fp8=false",
+        target.name, target.why_no_fp8));
 }
 
 }  // namespace
@@ -131,10 +149,15 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.keeps_derived_weights = true;
   target.copies_frozen_weights = options.copies_frozen_weights;
   target.precision = options.precision;
+  if (options.tf32) require_tf32(target);
+  target.tf32 = options.tf32;
+  if (options.fp8) require_fp8(target);
   target.fp32_scopes = options.fp32_scopes;
   if (options.row_invariant) require_row_invariance(target, options);
   target.row_invariant = options.row_invariant;
+  target.cublaslt = options.cublaslt && target.offers_cublaslt;
   target.recompute = options.recompute;
+  target.moments_in_host = device.facts().moments_in_host;
   for (const std::string& op : options.decomposed) target.native_ops.erase(&get_op(op));
   target.compile = options.compile;
   if (options.compile == CompileEffort::off) {

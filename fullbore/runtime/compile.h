@@ -15,12 +15,18 @@ namespace fullbore {
 struct CompileOptions {
   PassOptions passes = {};
   bool reuse_memory = true;
-  DType precision = DType::f32;               ///< or bf16, f16: passes/precision/lower_precision.h
+  DType precision = DType::f32;  ///< or bf16, f16: passes/precision/lower_precision.h
+  /// Matmuls of f32 round their operands to tf32: of precision f32, on devices that offer it (Target).
+  bool tf32 = false;
+  /// Graphs have matmuls of 8-bit floats (train/fp8_matmuls.h): of devices that offer them (Target).
+  bool fp8 = false;
   std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
   /// The bits of a row are the same however many rows stand beside it and however long the step is. f32, on devices that
   /// offer it (Target), with attention's kernel of its own.
   bool row_invariant = false;
+  /// Matmuls by cuBLASLt, on a card of a machine that has it; else by the device's own kernels, which is told (on_notices).
+  bool cublaslt = false;
   CompileEffort compile = CompileEffort::full;
   Recompute recompute = Recompute::off;  ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
@@ -35,9 +41,12 @@ struct CompileOptions {
   std::string plan_folder = {};
   /// Told, by whichever thread prepares a program, of its nodes without a kernel of their own; not where there are none.
   std::function<void(std::span<const KernelFallback>)> on_fallbacks = {};
+  /// Likewise, of what was asked for and is done otherwise, a line each (CompileReport).
+  std::function<void(std::span<const std::string>)> on_notices = {};
 };
 
-/// What passes are told of a device and what is asked for. UsageError for row_invariant with what it does not hold for.
+/// What passes are told of a device and what is asked for. UsageError for row_invariant with what it does not hold for,
+/// and for tf32 or fp8 on a device that has none.
 Target compile_target(const Device& device, const CompileOptions& options);
 
 /// Where a compilation's time went.
@@ -47,6 +56,7 @@ struct CompileReport {
   double plan_seconds = 0;  ///< kernels included
   std::vector<PassRecord> passes;
   std::vector<KernelFallback> fallbacks = {};
+  std::vector<std::string> notices = {};  ///< "engine.cublaslt: no library ...: own kernels"
 };
 
 /// Passes and planning. `report` says nothing of fallbacks: they are known once the compiler has finished. The plan's

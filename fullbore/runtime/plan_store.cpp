@@ -20,9 +20,11 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
   const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_derived_weights,
-               copies_frozen_weights, precision, narrow_from, fp32_scopes, logits_bytes,
-               offers_row_invariance, row_invariant, compile, recompute, arena_bytes] = target;
-  (void)offers_row_invariance;  // of the device, which has a name
+               copies_frozen_weights, precision, offers_tf32, tf32, why_no_fp8, narrow_from,
+               fp32_scopes, logits_bytes, offers_row_invariance, row_invariant, offers_cublaslt,
+               cublaslt, compile, recompute, moments_in_host, arena_bytes] = target;
+  (void)offers_row_invariance, (void)offers_tf32, (void)offers_cublaslt,
+      (void)why_no_fp8;  // of the device, which has a name
   const auto& [operand_dtypes, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
   std::vector<std::string> composites;  // by name: addresses come in any order
@@ -42,21 +44,23 @@ std::string text_of(const Target& target) {
   }
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
-      "{} native {} bf16 {} threads {} copies {} {} precision {} from {} fp32 {} logits {} rows {} "
-      "compile {} recompute {} arena {}",
+      "{} native {} bf16 {} threads {} copies {} {} precision {} tf32 {} from {} fp32 {} logits {} "
+      "rows {} cublaslt {} compile {} recompute {} moments {} arena {}",
       name, natives, native_bf16, threads, keeps_derived_weights, copies_frozen_weights,
-      dtype_name(precision), narrow_from, fp32_scopes, logits_bytes, row_invariant,
-      static_cast<int>(compile), static_cast<int>(recompute), arena_bytes);
+      dtype_name(precision), tf32, narrow_from, fp32_scopes, logits_bytes, row_invariant, cublaslt,
+      static_cast<int>(compile), static_cast<int>(recompute), moments_in_host, arena_bytes);
 }
 
 /// Likewise.
 std::string text_of(const CompileOptions& options) {
-  const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, row_invariant, compile,
-               recompute, memory_bytes, must_fit, keeps_snapshot, copies_frozen_weights,
-               plan_folder, on_fallbacks] = options;
+  const auto& [passes, reuse_memory, precision, tf32, fp8, fp32_scopes, decomposed, row_invariant,
+               cublaslt, compile, recompute, memory_bytes, must_fit, keeps_snapshot,
+               copies_frozen_weights, plan_folder, on_fallbacks, on_notices] = options;
   const auto& [disabled, dump] = passes;
-  (void)dump, (void)must_fit, (void)plan_folder, (void)on_fallbacks;
-  (void)copies_frozen_weights, (void)row_invariant, (void)compile;  // the Target tells them
+  (void)dump, (void)must_fit, (void)plan_folder, (void)on_fallbacks, (void)on_notices;
+  (void)copies_frozen_weights, (void)row_invariant, (void)cublaslt, (void)compile,
+      (void)tf32;  // the Target tells them
+  (void)fp8;       // the graph does
   return fmt::format(
       "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",
       std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,

@@ -46,12 +46,20 @@ PreparedProgram prepare_program(const Graph& graph, Device& device, const Compil
     const CompileOptions as_it_is{.passes = {.disabled = {"low_precision_weight_copies"}},
                                   .reuse_memory = options.reuse_memory,
                                   .decomposed = options.decomposed,
+                                  .cublaslt = options.cublaslt,
                                   .compile = options.compile};
     copies = compile_plan(*copying, device, *compiler, as_it_is);
   }
   compiler->finish();
   report.fallbacks = compiler->fallbacks();
   if (options.on_fallbacks && !report.fallbacks.empty()) options.on_fallbacks(report.fallbacks);
+  report.notices = compiler->notices();
+  if (const Target target = device.target(); options.cublaslt && !target.offers_cublaslt)
+    report.notices.push_back(
+        fmt::format("engine.cublaslt: it is for NVIDIA's cards, and the {} device has kernels of "
+                    "its own",
+                    target.name));
+  if (options.on_notices && !report.notices.empty()) options.on_notices(report.notices);
   report.plan_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(plan), std::move(copies), std::move(report)};

@@ -16,11 +16,14 @@ class Walk {
     for (size_t i = 0; i < plan.graph.inputs().size(); ++i)
       if (!is_kept(plan.graph.inputs()[i].role))
         batch_.emplace(static_cast<int>(i), static_cast<int>(batch_.size()));
+    if (std::ranges::any_of(plan.launches, &PlannedLaunch::behind))
+      first_waiting_ = &plan.launches[plan.first_waiting];
   }
 
   void launches(const std::vector<PlannedLaunch>& launches) {
     for (const PlannedLaunch& launch : launches) {
       const int id = next_id_++;
+      if (&launch == first_waiting_) recorder_.wait_for_copies_behind();
       switch (launch.kind) {
         case PlannedLaunch::Kind::kernel: {
           std::vector<LaunchOperand> operands;
@@ -30,6 +33,11 @@ class Walk {
           break;
         }
         case PlannedLaunch::Kind::copy:
+          if (launch.behind) {
+            recorder_.copy_behind(id, operand(launch.buffers[0]), operand(launch.buffers[1]),
+                                  buffer(launch.buffers[1]).bytes);
+            break;
+          }
           recorder_.copy(id, operand(launch.buffers[0]), operand(launch.buffers[1]),
                          buffer(launch.buffers[1]).bytes, launch.waits);
           break;
@@ -129,6 +137,7 @@ class Walk {
   const Plan& plan_;
   BufferAddresses addresses_;
   Recorder& recorder_;
+  const PlannedLaunch* first_waiting_ = nullptr;  ///< null: no copies go on beside the next run
   std::map<int, int> batch_;      ///< graph input -> number among those of the batch
   std::map<int, size_t> depths_;  ///< slice -> depth of the loop that moves it
   struct Exchange {

@@ -8,9 +8,20 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/state_in_host.h"
 #include "fullbore/plan/memory.h"
 
 namespace fullbore {
+namespace {
+
+std::unique_ptr<DeviceMemory> in_host_memory(Device& device, int64_t bytes) {
+  auto* const in_host = dynamic_cast<StateInHost*>(&device);
+  FB_CHECK(in_host != nullptr, "the device '{}' has no State in the host's memory",
+           device.facts().name);
+  return in_host->allocate_in_host(bytes);
+}
+
+}  // namespace
 
 State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device,
              std::span<const LentEntry> lent)
@@ -46,8 +57,14 @@ State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device,
     home->entries.push_back(i);
     home->bytes += aligned(entry.type.bytes());
   }
+  const bool moments_in_host = device_ && device_->facts().moments_in_host;
   for (const Layout& block : blocks) {
-    blocks_.push_back({block.role, block.dtype, device_->allocate(block.bytes)});
+    const bool in_host = moments_in_host && block.role == Role::moment;
+    blocks_.push_back(
+        {.role = block.role,
+         .dtype = block.dtype,
+         .memory = in_host ? in_host_memory(*device_, block.bytes) : device_->allocate(block.bytes),
+         .in_host = in_host});
     Address address = blocks_.back().memory->address();
     for (const size_t entry : block.entries) {
       addresses_[entry] = address;
@@ -161,7 +178,13 @@ int State::require(std::string_view name, bool (*suits)(DType), size_t width, in
 
 int64_t State::bytes() const {
   int64_t total = 0;
-  for (const Block& block : blocks_) total += block.memory->bytes();
+  for (const Block& block : blocks_) total += block.in_host ? 0 : block.memory->bytes();
+  return total;
+}
+
+int64_t State::host_bytes() const {
+  int64_t total = 0;
+  for (const Block& block : blocks_) total += block.in_host ? block.memory->bytes() : 0;
   return total;
 }
 

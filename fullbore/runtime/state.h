@@ -39,6 +39,8 @@ struct LentEntry {
 /// Beside the entries lie derived weights (ir/derived_weight.h), which are neither saved nor restored. State counts the
 /// writes of each entry and so knows which derived weights are out of date.
 ///
+/// Moments lie in the host's memory where the device says so: what runs copies them (Plan), everybody else sees no difference.
+///
 /// Lent entries are read where they lie, if the device can, and never written: they take no memory of the State, and are
 /// no part of what is saved.
 class State {
@@ -55,7 +57,9 @@ class State {
   int find(std::string_view name) const;  ///< index, or -1
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  int64_t bytes() const;  ///< of all blocks; derived weights and lent entries left out
+  int64_t bytes()
+      const;  ///< of all blocks on the device; derived weights and lent entries left out
+  int64_t host_bytes() const;  ///< of those in the host's memory (DeviceFacts::moments_in_host)
   bool is_lent(int entry) const { return lent_[static_cast<size_t>(entry)] != nullptr; }
   int64_t lent_bytes() const;
 
@@ -118,6 +122,7 @@ class State {
     Role role;
     DType dtype;
     std::unique_ptr<DeviceMemory> memory;
+    bool in_host = false;
   };
   struct Derived {
     DerivedWeight weight;

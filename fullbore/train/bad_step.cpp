@@ -36,8 +36,10 @@ nlohmann::ordered_json report_of(const BadStep& step) {
           {"device", step.device},
           {"disabled_passes", step.compile.passes.disabled},
           {"precision", dtype_name(step.compile.precision)},
+          {"tf32", step.compile.tf32},
           {"fp32_modules", step.compile.fp32_scopes},
           {"row_invariant", step.compile.row_invariant},
+          {"cublaslt", step.compile.cublaslt},
           {"compile", compile_effort_name(step.compile.compile)},
           {"first_non_finite", step.finding},
           {"results", results}};
@@ -65,8 +67,10 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
     const auto precision = parse_dtype(json.at("precision").get<std::string>());
     if (!precision) return Failure{fmt::format("{}/{}: precision is no dtype", path, kReport)};
     step.compile.precision = *precision;
-    // Earlier versions had neither.
+    // Earlier versions had none of these.
+    step.compile.tf32 = json.value("tf32", false);
     step.compile.row_invariant = json.value("row_invariant", false);
+    step.compile.cublaslt = json.value("cublaslt", false);
     const auto effort = parse_compile_effort(json.value("compile", "full"));
     if (!effort)
       return Failure{fmt::format("{}/{}: compile is none of off, fast, full", path, kReport)};

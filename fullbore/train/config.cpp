@@ -159,11 +159,11 @@ class ConfigBuilder {
   // Names that people know from elsewhere deserve a reason.
   static void refuse_precision(const std::string& key, const std::string& name,
                                const std::string& where) {
-    if (key != "engine.precision" || (name != "tf32" && name != "fp8")) return;
+    if (key != "engine.precision" || name != "fp8") return;
     throw UsageError(fmt::format(
-        "config: {}: engine.precision is {}; {}. fp32, bf16 or fp16 was expected.", where, name,
-        name == "tf32" ? "it is how NVIDIA's matrix units round fp32, and no processor has it"
-                       : "no processor multiplies in 8-bit floats, so that it would save nothing"));
+        "config: {}: engine.precision is {}; 8-bit floats are of some matmuls alone, on "
+        "cards: engine.fp8=true beside it. fp32, tf32, bf16 or fp16 was expected.",
+        where, name));
   }
 
   /// To the names of today, as a stored configuration of an earlier version needs.

@@ -99,6 +99,7 @@ struct Config {
     std::string processor = "auto";
     std::string attention = "tiled";
     bool row_invariant = false;
+    bool cublaslt = false;
     std::string compile = "full";
     std::string recompute = "off";
     std::string memory_budget = {};

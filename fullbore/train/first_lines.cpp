@@ -23,12 +23,15 @@ std::string device_line(const TrainingJob& job, const DeviceFacts& device) {
     line += "as engine.device=auto finds a card, ";
   if (device.name == "cpu")
     line += fmt::format("instructions {}, ", processor_level_name(this_processor().level));
-  line += compile.precision == DType::f32    ? "fp32"
+  line += compile.tf32                       ? "tf32"
+          : compile.precision == DType::f32  ? "fp32"
           : compile.precision == DType::bf16 ? "bf16"
                                              : "fp16";
-  if (compile.precision != DType::f32 && !compile.fp32_scopes.empty())
+  if ((compile.tf32 || compile.precision != DType::f32) && !compile.fp32_scopes.empty())
     line += fmt::format(" (fp32 in {})", fmt::join(compile.fp32_scopes, ", "));
+  if (compile.fp8) line += ", matmuls of weights in 8-bit floats";
   if (compile.row_invariant) line += ", row-invariant";
+  if (device.moments_in_host) line += ", moments in the host's memory";
   if (compile.compile != CompileEffort::full)
     line += fmt::format(", engine.compile={}", compile_effort_name(compile.compile));
   return line;

@@ -15,6 +15,7 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/config_keys.h"
+#include "fullbore/train/storage_keys.h"
 
 namespace fullbore {
 namespace {
@@ -138,7 +139,11 @@ class Fitting {
     }
   }
 
-  bool fits(const PlannedRun& run) const { return run.resident_bytes() <= budget_; }
+  // What is pinned cannot be swapped out: no more than the process may use.
+  bool fits(const PlannedRun& run) const {
+    return run.resident_bytes() <= budget_ &&
+           (run.host_bytes == 0 || run.host_bytes <= memory_limit_bytes());
+  }
   std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
 
   // Batches that go into microbatches are tried first, for those are faster.
@@ -256,8 +261,11 @@ class Fitting {
 
   std::string too_large(const PlannedRun& run) const {
     if (own_memory_bytes(given_.engine.device))
-      return fmt::format("the run would take {} of {}'s memory, {} are allowed",
-                         gigabytes(run.bytes), given_.engine.device, gigabytes(budget_));
+      return fmt::format(
+          "the run would take {} of {}'s memory{}, {} are allowed", gigabytes(run.bytes),
+          given_.engine.device,
+          run.host_bytes > 0 ? fmt::format(" and {} of the host's", gigabytes(run.host_bytes)) : "",
+          gigabytes(budget_));
     return fmt::format("the run would take {} ({} planned, {} for the process), {} are allowed",
                        gigabytes(run.resident_bytes()), gigabytes(run.bytes),
                        gigabytes(run.process.bytes()), gigabytes(budget_));
@@ -356,12 +364,17 @@ class Fitting {
         for (const LighterConfig& lighter : keys.lighter(config))
           offer(lighter.setting, lighter.config, try_plan(lighter.config));
     changed = config;
+    if (!has_moments_in_host(config) && own_memory_bytes(config.engine.device)) {
+      changed.get<StorageKeys>().offload = "optimizer";
+      offer("engine.offload=optimizer", changed, try_plan(changed));
+    }
+    changed = config;
     if (config.train.background_saves) {
       changed.train.background_saves = false;
       offer("train.background_saves=false", changed, try_plan(changed));
     }
     changed = config;
-    if (config.engine.precision == "fp32") {
+    if (config.engine.precision == "fp32" || config.engine.precision == "tf32") {
       changed.engine.precision = "bf16";
       offer(kLowPrecision, changed, try_plan(changed));
     }

@@ -21,6 +21,8 @@ struct PlannedRun {
   /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which
   /// costs time and changes no bits.
   int64_t thread_groups = 1;
+  /// Pinned memory of the host, where engine.offload keeps moments there; beside `bytes`, which are the device's.
+  int64_t host_bytes = 0;
 
   /// The bound of what is resident: this, and not the plan alone, is held against the budget.
   int64_t resident_bytes() const { return bytes + process.bytes(); }

@@ -9,6 +9,7 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/file_system.h"
+#include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_position.h"
@@ -31,6 +32,10 @@ void check_storage(const CheckpointFolder& checkpoint, const State& state) {
     const Checkpoint file = checkpoint.group(group).take_or_throw();
     for (const StoredTensor& tensor : file.tensors()) stored.emplace(tensor.name, tensor.type);
   }
+  const bool was_fp8 = stored.contains(kFp8Amax), is_fp8 = state.find(kFp8Amax) >= 0;
+  if (was_fp8 != is_fp8)
+    throw UsageError(fmt::format("{}: the run was started with engine.fp8={}, not {}",
+                                 checkpoint.path(), was_fp8, is_fp8));
   for (const StateEntry& entry : state.entries()) {
     const auto found = stored.find(entry.name);
     if (found == stored.end() || found->second.shape != entry.type.shape) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fullbore/plan/written_memory.h"
+#include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/stored_weights.h"
 #include "fullbore/train/tensor_groups.h"
 
@@ -28,6 +29,8 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   std::vector<TracedStep> evaluations;
   if (job.validation)
     evaluations = trace_evaluations(job.loss, *job.validation, job.options.evaluate);
+  for (TracedStep& step : evaluations)
+    step.graph = with_fp8_evaluation(step.graph, traced.front().fp8_layers);
   if (!job.options.optimizer.storage.master_weights)
     for (TracedStep& step : evaluations) step.graph = with_bf16_weights(step.graph);
   std::vector<const Graph*> graphs;
@@ -35,13 +38,19 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
     for (const TracedStep& step : *list) graphs.push_back(&step.graph);
   CompileOptions options = job.options.compile;
   options.on_fallbacks = {};  // the run's log has them (fallbacks())
+  options.on_notices = {};    // likewise
   std::vector<PreparedProgram> prepared =
       prepare_programs(graphs, state.device(), options, [&](size_t done) {
         if (progress) progress(done, graphs.size());
       });
-  for (const PreparedProgram& program : prepared)
-    for (const KernelFallback& each : program.report.fallbacks)
-      if (std::ranges::find(fallbacks_, each) == fallbacks_.end()) fallbacks_.push_back(each);
+  const auto add = [](auto& all, const auto& more) {
+    for (const auto& each : more)
+      if (std::ranges::find(all, each) == all.end()) all.push_back(each);
+  };
+  for (const PreparedProgram& program : prepared) {
+    add(fallbacks_, program.report.fallbacks);
+    add(notices_, program.report.notices);
+  }
   for (size_t i = 0; i < traced.size(); ++i)
     steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, arena_);
   if (job.validation) {

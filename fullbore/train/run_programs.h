@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fullbore/runtime/arena.h"
@@ -51,6 +52,8 @@ class RunPrograms {
   double compile_seconds() const { return compile_seconds_; }
   /// Nodes of any program that have no kernel of their own; each once.
   const std::vector<KernelFallback>& fallbacks() const { return fallbacks_; }
+  /// What was asked for and is done otherwise, each line once.
+  const std::vector<std::string>& notices() const { return notices_; }
   /// What is known of the run before its first step; bytes are those planned, and the State's snapshot
   /// if there is one. The machine's peak is not among it.
   RunScale scale(const TrainingOptions& options, const State& state) const;
@@ -65,6 +68,7 @@ class RunPrograms {
   std::vector<const Plan*> plans_;
   double compile_seconds_ = 0;
   std::vector<KernelFallback> fallbacks_;
+  std::vector<std::string> notices_;
   std::string judge_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/train/batch_rows.h"
+#include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/frozen.h"
 #include "fullbore/train/initial_values.h"
 #include "fullbore/train/microbatches.h"
@@ -143,6 +144,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
   for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
   step.dead_losses = value.dead;
   if (!updated.empty()) step.graph = with_state_kept_when_skipped(step.graph, updated);
+  if (optimizer.fp8_matmuls) step = with_fp8_matmuls(std::move(step), optimizer.fp8_excluded);
   if (!optimizer.storage.master_weights) step.graph = with_bf16_weights(step.graph);
   return step;
 }

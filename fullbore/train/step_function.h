@@ -62,6 +62,8 @@ struct TracedStep {
   std::vector<std::string> metrics = {};  ///< further results, f32 scalars, for the log
   /// Terms of the loss that depend on no trained parameter and so are metrics alone, by name.
   std::vector<std::string> dead_losses = {};
+  /// Matmuls in 8-bit floats, by their weights (fp8_matmuls.h), in the order of what the State knows of them.
+  std::vector<std::string> fp8_layers = {};
 };
 
 /// In how many equal parts a batch goes through the model.

@@ -23,9 +23,10 @@ TrainingJob without_validation(TrainingJob job) {
 State filled_state(const TrainingJob& job, const TracedStep& step) {
   std::vector<LentEntry> lent;
   if (job.frozen) lent = job.frozen->lend(state_entries(step.graph));
-  State state =
-      initial_state(step, job.options.seed, open_device(job.options.device, job.options.workers),
-                    lent, made_state_entries(job));
+  State state = initial_state(
+      step, job.options.seed,
+      open_device(job.options.device, job.options.workers, job.options.moments_in_host), lent,
+      made_state_entries(job));
   if (job.initialize) {
     job.initialize(state);
     start_ema(state);

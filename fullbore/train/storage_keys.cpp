@@ -22,7 +22,11 @@ std::vector<ConfigField> fields() {
       {FB_KEY(rounding),
        {},
        {"stochastic", "nearest"},
-       "of weights and moments that are stored in bf16; stochastic: right on average"}};
+       "of weights and moments that are stored in bf16; stochastic: right on average"},
+      {FB_KEY(offload),
+       {},
+       {"none", "optimizer"},
+       "optimizer: on a card, moments are in the host's memory and copied beside the step"}};
   for (ConfigField& field : fields) field.is_taken = true;
   return fields;
 }
@@ -50,5 +54,9 @@ StorageOptions storage_options(const Config& config) {
 }
 
 bool has_master_weights(const Config& config) { return config.get<StorageKeys>().master_weights; }
+
+bool has_moments_in_host(const Config& config) {
+  return config.get<StorageKeys>().offload == "optimizer";
+}
 
 }  // namespace fullbore

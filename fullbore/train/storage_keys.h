@@ -12,10 +12,13 @@ struct StorageKeys {
   std::string moments = "f32";
   bool master_weights = true;
   std::string rounding = "stochastic";
+  std::string offload = "none";
   bool operator==(const StorageKeys&) const = default;
 };
 
 StorageOptions storage_options(const Config& config);
 bool has_master_weights(const Config& config);
+/// engine.offload=optimizer: how open_device() is asked.
+bool has_moments_in_host(const Config& config);
 
 }  // namespace fullbore

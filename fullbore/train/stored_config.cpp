@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kJudgedByKey = {"run", "engine", "log"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 28> kTaken = {
+constexpr std::array<std::string_view, 29> kTaken = {
     "run.name",
     "run.seed",
     "optim.groups",
@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 28> kTaken = {
     "engine.processor",
     "engine.attention",
     "engine.row_invariant",
+    "engine.cublaslt",  // which library is the machine's to say
     "engine.compile",
     "engine.recompute",
     "engine.memory_budget",

@@ -25,7 +25,7 @@ bool is_saved(const State& state, int entry) {
 }
 
 int64_t saved_bytes(const State& state) {
-  int64_t bytes = state.bytes();
+  int64_t bytes = state.bytes() + state.host_bytes();
   for (const StateEntry& entry : state.entries())
     if (is_cache(entry)) bytes -= entry.type.bytes();
   return bytes;

@@ -51,7 +51,7 @@ class Trainer {
         run_(run),
         reporter_(run, console, start),
         store_(run.checkpoints(), options_.saves.retention),
-        device_(open_device(options_.device, options_.workers)) {}
+        device_(open_device(options_.device, options_.workers, options_.moments_in_host)) {}
 
   ExitCode run(bool resume) {
     reporter_.tell(job_.figures);
@@ -110,7 +110,8 @@ class Trainer {
                                            .lent_bytes = programs_->arena().bytes()});
       forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
     }
-    reporter_.measured(peak_flops(options_.compile.precision, machine->peaks), resident);
+    reporter_.measured(
+        peak_flops(options_.compile.precision, machine->peaks, options_.compile.tf32), resident);
     const Plan& largest = programs_->largest_step();
     reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}{}",
                          device_->facts().workers, roofline_seconds(largest, machine->peaks) * 1e3,
@@ -129,6 +130,7 @@ class Trainer {
       samples_.push_back(static_cast<double>(batch_rows(fields)));
     reporter_.started("trace");
     dead_losses_ = traced_.front().dead_losses;
+    if (options_.compile.fp8) tell_fp8(traced_.front().fp8_layers);
     std::vector<LentEntry> lent;
     if (job_.frozen) lent = job_.frozen->lend(state_entries(traced_.front().graph));
     state_ = initial_state(traced_.front(), options_.seed, device_, lent, made_state_entries(job_));
@@ -139,6 +141,17 @@ class Trainer {
                          job_.frozen->path(), frozen_.size(),
                          bytes_text(static_cast<double>(state_.lent_bytes())),
                          duration_text(seconds_between(start, Clock::now())));
+  }
+
+  void tell_fp8(const std::vector<std::string>& layers) {
+    if (layers.empty())
+      reporter_.log().warn(
+          "engine.fp8=true changes nothing: the model has no matmul of a trained weight between "
+          "its "
+          "first and its last");
+    else
+      reporter_.log().info("fp8      {} matmuls of weights, with their gradients: {} to {}",
+                           layers.size(), layers.front(), layers.back());
   }
 
   /// False if the run is complete already.
@@ -204,6 +217,7 @@ class Trainer {
     for (const std::string& line : first_lines(job_, device)) reporter_.log().info("{}", line);
     for (const std::string& line : fallback_lines(programs_->fallbacks()))
       reporter_.log().warn("{}", line);
+    for (const std::string& line : programs_->notices()) reporter_.log().warn("{}", line);
     reporter_.log().info(
         "{} parameters  {}{}FLOP per step{}  {} planned  {} programs compiled in {}",
         count_text(static_cast<double>(scale.parameters)), scale.flops_at_most ? "at most " : "",

@@ -46,6 +46,7 @@ struct TrainingOptions {
   std::string resume_command = {};  ///< for people: what goes on with the run after a signal
   std::string device = "cpu";       ///< by name, of open_device()
   int workers = 0;                  ///< threads of the step; 0: all processors there are
+  bool moments_in_host = false;     ///< open_device() is asked so
 };
 
 /// Everything a training run is made of. The trainer knows the model as a function that writes a

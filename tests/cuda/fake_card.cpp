@@ -38,11 +38,15 @@ std::shared_ptr<Device> FakeCard::open(const std::string& name) { return open_de
 
 void FakeCard::SetUp() {
   ::setenv("FULLBORE_CUDA_DRIVER", FB_FAKE_CUDA, 1);
+  ::setenv("FULLBORE_CUBLASLT", FB_FAKE_CUDA, 1);
   ::unsetenv("FULLBORE_CUDA_BLOCKING");
+  // Or the first test would leave its code to the others, which then call the driver less often.
+  ::setenv("FULLBORE_COMPILE_CACHE", "off", 1);
   reset();
 }
 
 void FakeCard::TearDown() {
+  ::unsetenv("FULLBORE_COMPILE_CACHE");
   const FakeCuda& now = fake();
   if (HasFailure()) ADD_FAILURE() << "what the card met: " << now.fault;
   EXPECT_EQ(now.allocations, 0);
@@ -51,8 +55,10 @@ void FakeCard::TearDown() {
   EXPECT_EQ(now.streams, 0);
   EXPECT_EQ(now.events, 0);
   EXPECT_EQ(now.modules, 0);
+  EXPECT_EQ(now.links, 0);
   EXPECT_EQ(now.graphs, 0);
   EXPECT_EQ(now.contexts, 0);
+  EXPECT_EQ(now.lt_objects, 0);
 }
 
 Variable::Variable(const char* name, const std::string& value)

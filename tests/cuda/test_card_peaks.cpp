@@ -15,11 +15,15 @@ TEST_F(CardPeaks, AreMeasuredInTheMemoryThatIsAllowed) {
   const MeasuredPeaks measured = device->measure_peaks({.bytes = 4 << 20});
   EXPECT_GT(measured.peaks.fp32_flops, 0);
   EXPECT_GT(measured.peaks.bf16_flops, 0);
+  EXPECT_GT(measured.peaks.tf32_flops, 0);
+  EXPECT_EQ(measured.tf32_method, "mma.sync");
   EXPECT_GT(measured.peaks.bytes_per_second, 0);
+  EXPECT_GT(measured.peaks.host_bytes_per_second, 0);
   EXPECT_TRUE(measured.in_caches);
   EXPECT_TRUE(measured.native_bf16);
-  EXPECT_GE(fake().launches, 2);
+  EXPECT_GE(fake().launches, 3);
   EXPECT_EQ(fake().allocated_bytes, before);
+  EXPECT_EQ(fake().pinned, 0);
 }
 
 TEST_F(CardPeaks, AreMeasuredInMemoryThatIsLent) {
@@ -30,6 +34,7 @@ TEST_F(CardPeaks, AreMeasuredInMemoryThatIsLent) {
   const MeasuredPeaks measured = device->measure_peaks(
       {.bytes = 1 << 20, .lent = memory->address(), .lent_bytes = memory->bytes()});
   EXPECT_GT(measured.peaks.bytes_per_second, 0);
+  EXPECT_GT(measured.peaks.host_bytes_per_second, 0);
 }
 
 }  // namespace

@@ -28,8 +28,9 @@ TEST_F(DoctorOnCard, TellsPeaksSettingsAndCommands) {
   ASSERT_EQ(told.exit_code, 0) << told.err;
   EXPECT_THAT(told.out,
               AllOf(HasSubstr("Fake 90, compute capability 9.0, 4.00 GiB, driver CUDA 12.4"),
-                    HasSubstr("Measured peaks of the card\n  fp32"), HasSubstr("(mma.sync)"),
-                    HasSubstr("gpu0         Fake card\n"), HasSubstr("clocks 1410 of 1980 MHz"),
+                    HasSubstr("Measured peaks of the card\n  fp32"), HasSubstr("\n  tf32 "),
+                    HasSubstr("(mma.sync)"), HasSubstr("gpu0         Fake card\n"),
+                    HasSubstr("clocks 1410 of 1980 MHz"),
                     HasSubstr("clocks held down by power limit, heat (driver)"),
                     HasSubstr("persistence mode off"), HasSubstr("power limit 600 of 700 W"),
                     HasSubstr("to change    sudo nvidia-smi -i 0 -pm 1: "),

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "fullbore/base/error.h"
+#include "fullbore/device/state_in_host.h"
 #include "tests/cuda/fake_card.h"
 #include "tests/cuda/mixing_program.h"
 
@@ -68,6 +69,26 @@ class World {
       recorder->launch(i + 1, *kernel_.node, std::vector<LaunchOperand>{last, row, last}, true);
     }
     recorder->end_loop();
+    return recorder->finish();
+  }
+  /// The value in the host's memory there, mixed with value 0 in value 1's place.
+  std::unique_ptr<Replayable> program_of_host_state(Address in_host) const {
+    const auto recorder = device_->record();
+    const LaunchOperand place{.base = in_host}, staged{.base = value(1)}, x{.base = value(0)};
+    recorder->copy(0, place, staged, kBytes, true);
+    recorder->launch(1, *kernel_.node, std::vector<LaunchOperand>{staged, x, staged}, true);
+    recorder->copy(2, staged, place, kBytes, true);
+    return recorder->finish();
+  }
+  /// The same behind a launch that reads and writes value 0, beside which the copy of the run before may go on.
+  std::unique_ptr<Replayable> program_with_copies_behind(Address in_host) const {
+    const auto recorder = device_->record();
+    const LaunchOperand place{.base = in_host}, staged{.base = value(1)}, x{.base = value(0)};
+    recorder->launch(0, *kernel_.node, std::vector<LaunchOperand>{x, x, x}, true);
+    recorder->wait_for_copies_behind();
+    recorder->copy(1, place, staged, kBytes, true);
+    recorder->launch(2, *kernel_.node, std::vector<LaunchOperand>{staged, x, staged}, true);
+    recorder->copy_behind(3, staged, place, kBytes);
     return recorder->finish();
   }
   static void bind(Replayable& program, uint64_t word) {
@@ -263,6 +284,53 @@ TEST_F(LostWaits, OfReadsAndWrites) {
         world.end();
       },
       {});
+}
+
+TEST_F(LostWaits, OfStateInTheHostsMemory) {
+  expect_missed(
+      [](World& world) {
+        Device& device = world.device();
+        const auto state = dynamic_cast<StateInHost&>(device).allocate_in_host(kBytes);
+        const auto saved = device.allocate_host(kBytes);
+        const auto program = world.program_of_host_state(state->address());
+        Words words(kWords, 9);
+        world.begin();
+        program->run();
+        device.read(state->address(), std::as_writable_bytes(std::span(words)));
+        world.see(std::as_bytes(std::span(words)));
+        program->run();
+        words.assign(kWords, 9);
+        device.write(state->address(), std::as_bytes(std::span(words)));
+        program->run();
+        device.snapshot(std::vector<SnapshotPart>{{state->address(), 0, kBytes}}, *saved, false);
+        saved->wait();
+        world.see(saved->bytes());
+        world.end();
+      },
+      {{3, "no bytes of the card's are saved"},
+       {4, "no bytes of the card's are saved"},
+       {5, "no bytes of the card's are saved"},
+       {6, "no bytes of the card's are saved"},
+       {8, "the host has copied it by itself"}});
+}
+
+TEST_F(LostWaits, OfCopiesBesideTheNextRun) {
+  expect_missed(
+      [](World& world) {
+        const auto state = dynamic_cast<StateInHost&>(world.device()).allocate_in_host(kBytes);
+        const auto program = world.program_with_copies_behind(state->address());
+        Words words(kWords);
+        world.begin();
+        program->run();
+        program->run();
+        program->wait();
+        world.device().read(state->address(), std::as_writable_bytes(std::span(words)));
+        world.see(std::as_bytes(std::span(words)));
+        world.end();
+      },
+      {{8, "who reads the state waits for the run too"},
+       {9, "the copies that are waited for come behind the run"}},
+      100);
 }
 
 TEST_F(LostWaits, OfALoopWhoseCountTheHostReads) {

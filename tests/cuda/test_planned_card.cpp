@@ -26,6 +26,7 @@ TEST(PlannedCard, KnowsWhatIsPublishedAndRunsNothing) {
   EXPECT_THAT(device->facts().hardware, HasSubstr("RTX 4090"));
   EXPECT_EQ(own_memory_bytes("card:4090"), int64_t{24} << 30);
   EXPECT_DOUBLE_EQ(device->measure_peaks({}).peaks.bytes_per_second, 1.008e12);
+  EXPECT_NEAR(device->measure_peaks({}).peaks.host_bytes_per_second, 31.5e9, 1e8);
   EXPECT_THAT(refusal([&] { device->allocate(64); }),
               HasSubstr("engine.device=card:rtx 4090 is a card to plan for"));
   EXPECT_THAT(refusal([&] { device->record(); }), HasSubstr("`plan` alone takes it"));

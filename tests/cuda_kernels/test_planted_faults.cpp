@@ -16,11 +16,19 @@ namespace {
 
 using namespace testing_support;  // NOLINT: a test
 
-/// The text without its n-th line that has `what` in it; none if there are fewer.
-std::optional<std::string> without(const std::string& text, const std::string& what, int n) {
+/// Where the n-th `what` stands in the text; npos if there are fewer.
+size_t place_of(const std::string& text, const std::string& what, int n) {
   size_t at = text.find(what);
   for (; n > 0 && at != std::string::npos; --n) at = text.find(what, at + 1);
+  return at;
+}
+
+/// The text with `by` for its n-th `what`; or without the line of it, where `by` is empty. None if there are fewer.
+std::optional<std::string> changed(const std::string& text, const std::string& what,
+                                   const std::string& by, int n) {
+  const size_t at = place_of(text, what, n);
   if (at == std::string::npos) return std::nullopt;
+  if (!by.empty()) return text.substr(0, at) + by + text.substr(at + what.size());
   const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
   return text.substr(0, begin) + text.substr(end + 1);
 }
@@ -29,8 +37,10 @@ struct Counts {
   int removed = 0, missed = 0;
 };
 
-/// Of all launches of an op's kernel: how many lines were removed, and how many of those were missed.
-Counts remove_each(const char* op, const Sample& sample, DType dtype, const std::string& what) {
+/// Of all launches of an op's kernel: how many lines were removed, or changed `by` something, and how many of those were
+/// missed.
+Counts remove_each(const char* op, const Sample& sample, DType dtype, const std::string& what,
+                   const std::string& by = "") {
   const MaterialisedSample call = materialise(get_op(op), sample, dtype, 1);
   const Node& node = call.graph.nodes().front();
   const cuda::CardFacts card;
@@ -45,13 +55,13 @@ Counts remove_each(const char* op, const Sample& sample, DType dtype, const std:
   for (size_t i = 0; i < kernel->launches().size(); ++i)
     for (int n = 0;; ++n) {
       std::vector<cuda::Launch> launches = kernel->launches();
-      const auto text = without(launches[i].module->ptx, what, n);
+      const auto text = changed(launches[i].module->ptx, what, by, n);
       if (!text) break;
       launches[i].module =
           std::make_shared<const cuda::Module>(cuda::Module{launches[i].entry, *text});
-      const cuda::CudaKernel changed(
+      const cuda::CudaKernel without(
           launches, {.text = "changed", .scratch_bytes = kernel->scratch_bytes(1)});
-      const MachineResult run = run_on_machine(changed, operands, outputs, {});
+      const MachineResult run = run_on_machine(without, operands, outputs, {});
       ++counts.removed;
       if (!run.problem.empty() || run.outputs != intact.outputs) ++counts.missed;
     }
@@ -88,6 +98,11 @@ Sample matmul_of(int64_t m, int64_t n, int64_t k) {
           .attributes = {{"transpose_a", false}, {"transpose_b", false}, {"wide", false}}};
 }
 
+Sample as_tf32(Sample sample) {
+  sample.attributes.set("tf32", true);
+  return sample;
+}
+
 /// How many barriers and waits are needless on these operands.
 struct Needless {
   int barriers = 0, waits = 0;
@@ -106,6 +121,16 @@ TEST(PlantedFaults, OfMatmulsAreMet) {
   expect_all_missed("matmul", matmul_of(32, 40, 40), DType::f32);
   // A barrier is for the batch behind another, and the last wait for copies of which none are left.
   expect_all_missed("matmul", matmul_of(64, 64, 160), DType::bf16, {.barriers = 1, .waits = 1});
+  expect_all_missed("matmul", as_tf32(matmul_of(64, 64, 80)), DType::f32,
+                    {.barriers = 1, .waits = 1});
+}
+
+// Each operand that is multiplied as it lies, not rounded.
+TEST(PlantedFaults, OfRoundingToTf32AreMet) {
+  const Counts counts = remove_each("matmul", as_tf32(matmul_of(64, 64, 16)), DType::f32,
+                                    "cvt.rna.tf32.f32", "mov.b32");
+  EXPECT_GT(counts.removed, 0);
+  EXPECT_EQ(counts.missed, counts.removed);
 }
 
 // The last wait of each kernel by tensor cores is for copies of which none are left if there was a tile.

@@ -78,7 +78,8 @@ int cuDeviceGetName(char* name, int bytes, int card) {
   const Entry entry("cuDeviceGetName", Entry::Needs::nothing);
   if (entry.code() != 0) return entry.code();
   if (!is_card(card)) return cuda::kInvalidDevice;
-  const std::string text = fmt::format("Fake {}", machine().told.capability);
+  std::string text = machine().told.card_name;
+  if (text.empty()) text = fmt::format("Fake {}", machine().told.capability);
   std::strncpy(name, text.c_str(), static_cast<size_t>(bytes));
   return 0;
 }

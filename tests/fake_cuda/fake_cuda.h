@@ -12,6 +12,8 @@ struct FakeCuda {
   int64_t multiprocessors = 4;
   int64_t shared_bytes = 227 << 10;
   int64_t memory_bytes = int64_t{4} << 30;
+  char card_name[64] = {};  ///< "": "Fake 90", by its capability
+  int64_t compiler = 1;     ///< 0: the driver has none, and takes machine code alone
   /// 0: nothing happens before somebody waits for it, and then the least that has to. Else what nothing orders happens
   /// in an order that follows from it.
   uint64_t seed = 0;
@@ -25,16 +27,26 @@ struct FakeCuda {
   int64_t orders = 0;        ///< such calls so far
   char lost_order[64] = {};  ///< the call that was lost
 
-  // Of graphs: nodes of that name ("clear_rows", a kernel's, "copy", "fill" or "conditional") do nothing, and those of one
+  // Of graphs: nodes of that name ("clear_rows", a kernel's, "copy", "copy_in" and "copy_out" of the host's memory, "fill" or "conditional") do nothing, and those of one
   // name do not follow those of another ("decide_iteration>conditional"), as if their caller had forgotten it.
   char lose_nodes[64] = {};
   char lose_edges[128] = {};
   int64_t lost_in_graphs = 0;  ///< nodes and edges
 
+  // Of cuBLASLt, which is in the same library.
+  int64_t lt_version = 130002;  ///< 13.0.2
+  int64_t lt_smallest = 0;      ///< it has no algorithm for results of fewer elements
+  int64_t lt_workspace = 4096;  ///< bytes that its algorithms want, where they may have them
+  int64_t lt_is_silent = 0;     ///< 1: products tell the stream nothing
+  int64_t lt_objects = 0;       ///< handles, descriptions, layouts and preferences that exist now
+  int64_t lt_searches = 0, lt_products = 0;  ///< so far; products that were made
+
   int64_t calls = 0;     ///< so far
   char failed[64] = {};  ///< the call that was made to fail
-  int64_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, graphs = 0,
+  int64_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, links = 0, graphs = 0,
           contexts = 0;  ///< that exist now
+  // Of code, so far: PTX that was compiled, machine code that was loaded, and that was refused.
+  int64_t compilations = 0, code_loads = 0, code_refusals = 0;
   int64_t allocated_bytes = 0;
   int64_t launches = 0, instructions = 0;  ///< of kernels, so far
   int64_t graph_launches = 0;

@@ -13,6 +13,7 @@
 #include "tests/fake_cuda/kernel_launch.h"
 
 using fullbore::cuda::ContextHandle;
+using fullbore::cuda::CopyEnd;
 using fullbore::cuda::CopyNode;
 using fullbore::cuda::FillNode;
 using fullbore::cuda::GraphExecHandle;
@@ -101,17 +102,35 @@ std::function<void()> made_by(const KernelNode& kernel) {
       {kernel.block_x, kernel.block_y, kernel.block_z}, kernel.shared_bytes, kernel.arguments);
 }
 
+// One end may be pinned memory of the host, which has to be there when the node is made.
 std::function<void()> made_by(Card& card, const CopyNode& copy) {
-  if (copy.from.memory != cuda::kMemoryOfDevice || copy.to.memory != cuda::kMemoryOfDevice ||
+  const auto is_known = [](const CopyEnd& end) {
+    return end.memory == cuda::kMemoryOfDevice ||
+           (end.memory == cuda::kMemoryOfHost && end.host != nullptr);
+  };
+  const auto is_host = [](const CopyEnd& end) { return end.memory == cuda::kMemoryOfHost; };
+  if (!is_known(copy.from) || !is_known(copy.to) || (is_host(copy.from) && is_host(copy.to)) ||
       copy.height != 1 || copy.depth != 1)
     return {};
-  const uint64_t from = copy.from.device, to = copy.to.device;
+  const CopyEnd from = copy.from, to = copy.to;
   const size_t bytes = copy.width_bytes;
   return [=, &card] {
-    const std::byte* const source = bytes_at(card, from, bytes);
-    std::byte* const target = bytes_at(card, to, bytes);
+    const auto bytes_of = [&](const CopyEnd& end) -> std::byte* {
+      if (!is_host(end)) return bytes_at(card, end.device, bytes);
+      if (machine().is_pinned(end.host, bytes)) return static_cast<std::byte*>(end.host);
+      machine().fail(cuda::kIllegalAddress, "a node of a graph copies memory that is not pinned");
+      return nullptr;
+    };
+    const std::byte* const source = bytes_of(from);
+    std::byte* const target = bytes_of(to);
     if (source != nullptr && target != nullptr) std::memmove(target, source, bytes);
   };
+}
+
+/// As the fake driver's settings name the node.
+std::string name_of(const CopyNode& copy) {
+  if (copy.from.memory == cuda::kMemoryOfHost) return "copy_in";
+  return copy.to.memory == cuda::kMemoryOfHost ? "copy_out" : "copy";
 }
 
 std::function<void()> made_by(Card& card, const FillNode& told) {
@@ -159,7 +178,7 @@ int cuGraphAddMemcpyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* 
                          size_t count, const CopyNode* copy, ContextHandle) {
   const Entry entry("cuGraphAddMemcpyNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, "copy", made_by(entry.card(), *copy));
+  return add(node, graph, before, count, name_of(*copy), made_by(entry.card(), *copy));
 }
 
 int cuGraphAddMemsetNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
@@ -203,6 +222,10 @@ int cuGraphExecMemcpyNodeSetParams(GraphExecHandle exec, NodeHandle node, const 
                                    ContextHandle) {
   const Entry entry("cuGraphExecMemcpyNodeSetParams");
   if (entry.code() != 0) return entry.code();
+  // Both ends stay in the memory that they were in.
+  const Graph& graph = *reinterpret_cast<GraphExec*>(exec)->nodes;
+  if (const auto index = index_of(graph, node); index && graph.nodes[*index].name != name_of(*copy))
+    return cuda::kInvalidValue;
   return set(exec, node, made_by(entry.card(), *copy));
 }
 

@@ -1,8 +1,6 @@
-// The fake driver's calls about code: modules, functions, launches.
+// The fake driver's calls about functions and launches.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,7 +15,6 @@
 using fullbore::cuda::FunctionHandle;
 using fullbore::cuda::ModuleHandle;
 using fullbore::cuda::StreamHandle;
-using fullbore::fake_cuda::Card;
 using fullbore::fake_cuda::Entry;
 using fullbore::fake_cuda::Function;
 using fullbore::fake_cuda::machine;
@@ -48,6 +45,7 @@ std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Exten
   for (size_t i = 0; i < kernel.parameters.size(); ++i)
     std::memcpy(launch.parameters.data() + kernel.parameters[i].offset, arguments[i],
                 static_cast<size_t>(kernel.parameters[i].bytes));
+  if (function.is_hollow) return [] {};
   return [launch, card = function.card]() mutable {
     launch.seed = machine().random();
     launch.set_condition = [](uint64_t condition, uint32_t value) {
@@ -71,63 +69,9 @@ namespace {
 
 Function& function_of(FunctionHandle handle) { return *reinterpret_cast<Function*>(handle); }
 
-/// Of "sm_80", or of "sm_90a", which runs on that very kind of card alone.
-bool runs_on(const std::string& target, int64_t capability) {
-  const std::string number = target.substr(std::min(target.size(), size_t{3}));
-  const int64_t wanted = std::atoll(number.c_str());
-  return number.ends_with('a') ? wanted == capability : wanted <= capability;
-}
-
-void write_log(unsigned count, const int* options, void** values, const std::string& text) {
-  char* log = nullptr;
-  size_t bytes = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    if (options[i] == cuda::kErrorLog) log = static_cast<char*>(values[i]);
-    if (options[i] == cuda::kErrorLogBytes) bytes = reinterpret_cast<size_t>(values[i]);
-  }
-  if (log != nullptr && bytes > 0) std::strncpy(log, text.c_str(), bytes - 1);
-}
-
 }  // namespace
 
 extern "C" {
-
-int cuModuleLoadDataEx(ModuleHandle* handle, const void* image, unsigned count, int* options,
-                       void** values) {
-  const Entry entry("cuModuleLoadDataEx");
-  if (entry.code() != 0) return entry.code();
-  Card& card = entry.card();
-  auto module = std::make_shared<Module>();
-  module->card = &card;
-  try {
-    module->code = ptx::parse(static_cast<const char*>(image), [&](ptx::GlobalVariable& variable) {
-      const auto bytes = static_cast<int64_t>(variable.contents.size());
-      variable.address = card.memory.allocate(bytes);
-      std::ranges::copy(variable.contents, card.memory.at(variable.address, bytes).begin());
-      return variable.address;
-    });
-  } catch (const ptx::Fault& fault) {
-    write_log(count, options, values, fault.what());
-    return cuda::kInvalidPtx;
-  }
-  if (!runs_on(module->code.target, machine().told.capability)) return cuda::kNoBinaryForGpu;
-  *handle = reinterpret_cast<ModuleHandle>(module.get());
-  machine().owned[module.get()] = std::move(module);
-  ++machine().told.modules;
-  return 0;
-}
-
-int cuModuleUnload(ModuleHandle handle) {
-  const Entry entry("cuModuleUnload");
-  if (entry.code() != 0) return entry.code();
-  machine().complete_all();
-  auto* const module = reinterpret_cast<Module*>(handle);
-  for (const ptx::GlobalVariable& each : module->code.variables)
-    module->card->memory.free(each.address);
-  machine().owned.erase(module);
-  --machine().told.modules;
-  return 0;
-}
 
 int cuModuleGetFunction(FunctionHandle* handle, ModuleHandle of, const char* name) {
   const Entry entry("cuModuleGetFunction");
@@ -140,6 +84,7 @@ int cuModuleGetFunction(FunctionHandle* handle, ModuleHandle of, const char* nam
     function = std::make_unique<Function>();
     function->kernel = &kernel->second;
     function->card = module.card;
+    function->is_hollow = module.is_hollow;
     function->most_dynamic_shared_bytes -= kernel->second.shared_bytes;
   }
   *handle = reinterpret_cast<FunctionHandle>(function.get());

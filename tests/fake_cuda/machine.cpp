@@ -23,6 +23,9 @@ void read_environment(FakeCuda& told) {
       {"multiprocessors", &told.multiprocessors},
       {"shared_bytes", &told.shared_bytes},
       {"memory_bytes", &told.memory_bytes},
+      {"compiler", &told.compiler},
+      {"lt_version", &told.lt_version},
+      {"lt_smallest", &told.lt_smallest},
       {"fail_at", &told.fail_at},
       {"fail_code", &told.fail_code}};
   while (!left.empty()) {
@@ -63,7 +66,16 @@ uint64_t Machine::random() {
 }
 
 OperationPointer Machine::enqueue(Stream& stream, std::function<void()> make,
-                                  const OperationPointer& also) {
+                                  const OperationPointer& also, const char* name) {
+  if (stream.captured) {
+    std::vector<GraphNode>& nodes = stream.captured->nodes;
+    GraphNode node{.name = name, .make = std::move(make)};
+    node.is_lost = node.name == told.lose_nodes;
+    told.lost_in_graphs += node.is_lost ? 1 : 0;
+    if (!nodes.empty()) node.before.push_back(nodes.size() - 1);
+    nodes.push_back(std::move(node));
+    return {};
+  }
   auto operation = std::make_shared<Operation>();
   operation->make = std::move(make);
   if (stream.last && !stream.last->is_made) operation->before.push_back(stream.last);
@@ -165,6 +177,8 @@ void Machine::make_nodes(const std::vector<GraphNode>& nodes) {
     if (node.body && !node.is_lost && condition_values_.at(node.body->condition) != 0) {
       ++told.conditional_bodies;
       make_nodes(node.body->graph->nodes);
+    } else if (node.child && !node.is_lost) {
+      make_nodes(node.child->nodes);
     } else if (node.make && !node.is_lost) {
       node.make();
     }

@@ -31,8 +31,11 @@ struct Card {
   int retained = 0;
 };
 
+struct Graph;
 struct Stream {
   OperationPointer last;
+  std::shared_ptr<Graph> captured =
+      {};  ///< what it is told becomes nodes of this; null: it happens
 };
 
 struct Event {
@@ -43,15 +46,21 @@ struct Function;
 struct Module {
   Card* card = nullptr;
   ptx::Module code;
+  bool is_hollow = false;  ///< machine code whose kernels do nothing (machine_code.h)
   std::map<std::string, std::unique_ptr<Function>> functions;
+};
+/// The compiler's.
+struct Link {
+  std::optional<std::string> ptx;
+  std::string code;
 };
 struct Function {
   const ptx::Kernel* kernel = nullptr;
   Card* card = nullptr;
+  bool is_hollow = false;
   int64_t most_dynamic_shared_bytes = 48 << 10;  ///< with its own, unless it is told otherwise
 };
 
-struct Graph;
 /// Of a conditional node.
 struct ConditionalBody {
   uint64_t condition = 0;
@@ -61,11 +70,13 @@ struct ConditionalBody {
   std::shared_ptr<Graph*> handle;  ///< the driver's table of one body
 };
 struct GraphNode {
-  std::string name;  ///< of its kernel, or "copy", "fill", "conditional"
+  std::string
+      name;  ///< of its kernel, or "copy", "copy_in", "copy_out", "fill", "conditional", "graph"
   std::function<void()> make;
   std::vector<size_t> before = {};
   std::optional<ConditionalBody> body = {};
   bool is_lost = false;
+  std::shared_ptr<const Graph> child = {};  ///< a graph as one node, as it was then
 };
 struct Graph {
   uint64_t first = 0;     ///< its nodes are told by the numbers behind it
@@ -94,6 +105,7 @@ class Machine {
   /// What handles stand for, until it is destroyed: a call that is made to fail leaves it here.
   std::map<const void*, std::shared_ptr<void>> owned;
   std::map<uint64_t, Condition> conditions;
+  int captures = 0;    ///< streams that are captured now
   int lost = 0;        ///< what every call returns since a card has failed
   uint64_t drawn = 0;  ///< state of random()
 
@@ -106,9 +118,9 @@ class Machine {
     return made.get();
   }
 
-  /// What comes behind all that the stream was told before, and behind `also`.
+  /// What comes behind all that the stream was told before, and behind `also`. `name`: of the node, where it is captured.
   OperationPointer enqueue(Stream& stream, std::function<void()> make,
-                           const OperationPointer& also = {});
+                           const OperationPointer& also = {}, const char* name = "captured");
   /// Has it happened, with all that it waits for.
   void complete(const OperationPointer& operation);
   void complete_all();

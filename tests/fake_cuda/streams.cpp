@@ -13,6 +13,8 @@ namespace cuda = fullbore::cuda;
 
 namespace {
 
+constexpr int kCaptureUnsupported = 900;  ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+
 Stream& stream_of(StreamHandle handle) { return *reinterpret_cast<Stream*>(handle); }
 Event& event_of(EventHandle handle) { return *reinterpret_cast<Event*>(handle); }
 
@@ -40,6 +42,7 @@ int cuStreamDestroy_v2(StreamHandle stream) {
 int cuStreamSynchronize(StreamHandle stream) {
   const Entry entry("cuStreamSynchronize");
   if (entry.code() != 0 || entry.is_forgotten("cuStreamSynchronize")) return entry.code();
+  if (stream_of(stream).captured) return kCaptureUnsupported;
   machine().complete(stream_of(stream).last);
   return machine().lost;
 }
@@ -47,6 +50,7 @@ int cuStreamSynchronize(StreamHandle stream) {
 int cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
   const Entry entry("cuStreamWaitEvent");
   if (entry.code() != 0 || entry.is_forgotten("cuStreamWaitEvent")) return entry.code();
+  if (stream_of(stream).captured) return kCaptureUnsupported;
   machine().enqueue(stream_of(stream), {}, event_of(event).recorded);
   return 0;
 }
@@ -70,6 +74,7 @@ int cuEventDestroy_v2(EventHandle event) {
 int cuEventRecord(EventHandle event, StreamHandle stream) {
   const Entry entry("cuEventRecord");
   if (entry.code() != 0 || entry.is_forgotten("cuEventRecord")) return entry.code();
+  if (stream_of(stream).captured) return kCaptureUnsupported;
   event_of(event).recorded = machine().enqueue(stream_of(stream), {});
   return 0;
 }

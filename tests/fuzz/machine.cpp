@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const double peak :
        {machine->peaks.fp32_flops, machine->peaks.bf16_flops, machine->peaks.bytes_per_second})
     require(peak > 0 && std::isfinite(peak));
+  require(machine->peaks.tf32_flops >= 0 && std::isfinite(machine->peaks.tf32_flops));
   const Machine higher = higher_peaks(*machine, *machine);
   require(higher.peaks.fp32_flops == machine->peaks.fp32_flops);
   return 0;

@@ -66,6 +66,23 @@ TEST(Switches, AreAllOptionalPassesAndEngineChoicesThatARegistryHas) {
   }
 }
 
+// An arm of tf32 would be refused on a processor, and end the comparison.
+TEST(Switches, OfCardsAreThoseOfACardAlone) {
+  Config config = job();
+  config.engine.device = "cpu";
+  EXPECT_EQ(std::ranges::count(names(known_switches(config)), "engine.precision=tf32"), 0);
+  EXPECT_THAT(names(parse_switch("engine.precision=tf32", config)),
+              ElementsAre("engine.precision=tf32"))
+      << "asked for by name";
+  for (const char* const device : {"cuda", "cuda:1"}) {
+    config.engine.device = device;
+    EXPECT_EQ(std::ranges::count(names(known_switches(config)), "engine.precision=tf32"), 1);
+    EXPECT_THAT(
+        names(parse_switch("engine.precision", config)),
+        ElementsAre("engine.precision=tf32", "engine.precision=bf16", "engine.precision=fp16"));
+  }
+}
+
 TEST(Switches, AreReadFromTheCommandLine) {
   EXPECT_THAT(names(parse_switch("fuse", job())), ElementsAre("fuse"));
   EXPECT_THAT(names(parse_switch("optim.name=adamw,muon,sgd", job())),
@@ -83,7 +100,7 @@ TEST(Switches, ThatCannotBeAreRefusedWithWhatWouldDo) {
   EXPECT_THAT(refusal("train.batchsize=3"), HasSubstr("Did you mean 'train.batch_size'?"));
   EXPECT_THAT(refusal("expand_composites"), HasSubstr("cannot be switched off"));
   EXPECT_THAT(refusal("fuse=off"), HasSubstr("a pass has no value"));
-  EXPECT_THAT(refusal("engine.precision=fp8"), HasSubstr("expected one of fp32, bf16, fp16"));
+  EXPECT_THAT(refusal("engine.precision=fp8"), HasSubstr("expected one of fp32, tf32, bf16, fp16"));
   EXPECT_THAT(refusal("train.batch_size"), HasSubstr("which values?"));
   EXPECT_THAT(refusal("train.batch_size=12"), HasSubstr("what the configuration says already"));
   EXPECT_THAT(refusal("engine.device=null"), HasSubstr("says where a run is made"));

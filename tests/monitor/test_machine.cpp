@@ -68,6 +68,26 @@ TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
   EXPECT_LT(measure_machine(*device, {.bytes = 3 << 20}).peaks.fp32_flops, 9e18) << "not measured";
 }
 
+// The peak of tf32 came later: what was kept before is measured once more, or a card would have that of fp32 for it.
+TEST_F(MachineCache, OfEarlierVersionsIsMeasuredAgain) {
+  const std::string text =
+      R"({"processor": "p", "workers": 2, "fp32_flops": 1, "bf16_flops": 3, "tf32_flops": 2,
+          "bytes_per_second": 1, "fp32_method": "fma", "bf16_method": "mma.sync",
+          "tf32_method": "mma.sync", "native_bf16": true})";
+  const std::optional<Machine> machine = parse_machine(text);
+  ASSERT_TRUE(machine.has_value());
+  EXPECT_EQ(machine->peaks.tf32_flops, 2);
+  EXPECT_EQ(machine->tf32_method, "mma.sync");
+  for (const std::string field : {R"("tf32_flops": 2,)", R"("tf32_method": "mma.sync",)"}) {
+    std::string earlier = text;
+    earlier.erase(earlier.find(field), field.size());
+    EXPECT_FALSE(parse_machine(earlier).has_value()) << field;
+  }
+  Machine higher = *machine;
+  higher.peaks.tf32_flops = 5;
+  EXPECT_EQ(higher_peaks(*machine, higher).peaks.tf32_flops, 5);
+}
+
 TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
   const std::shared_ptr<Device> device = cpu_device(1);
   refresh_machine(*device);

@@ -21,7 +21,7 @@
 ///
 ///   why: zero is the neutral element of addition
 ///   native: softmax layer_norm:f32:bf16
-///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
+///   precision: bf16 head.*            (what it asks for, tf32 too, and the modules that stay f32)
 ///   recompute: 4096                   (bytes of the arena; or full)
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: operand dtypes, fewest rows, near bytes)
 ///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, vnni, fewest
@@ -95,7 +95,8 @@ Case read_case(const std::string& path) {
       std::istringstream words(line.substr(11));
       std::string dtype;
       words >> dtype;
-      result.target.precision = parse_dtype(dtype).value();
+      result.target.tf32 = dtype == "tf32";
+      if (!result.target.tf32) result.target.precision = parse_dtype(dtype).value();
       for (std::string scope; words >> scope;) result.target.fp32_scopes.push_back(scope);
     } else if (line.starts_with("epilogues: ")) {
       std::istringstream words(line.substr(11));

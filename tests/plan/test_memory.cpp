@@ -57,6 +57,31 @@ TEST(Placement, NoTwoLiveBlocksOverlap) {
   }
 }
 
+// What is alive at the end and at the beginning again is apart from what lives at either.
+TEST(Placement, BlocksThatLiveOnAtTheBeginningAreApart) {
+  int64_t together = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::vector<Lifetime> blocks = random_blocks(seed, 60);
+    for (size_t i = 0; i < blocks.size(); i += 5) {
+      blocks[i].first = 45;
+      blocks[i].last = 65;
+      blocks[i].again = static_cast<int>(i % 3) * 6;
+    }
+    const Placement placement = place_by_size(blocks, kAlignment);
+    EXPECT_EQ(overlapping(blocks, placement), 0) << "seed " << seed;
+    for (size_t i = 0; i < blocks.size(); i += 5)
+      for (size_t other = 0; other < blocks.size(); ++other) {
+        if (other % 5 == 0 || blocks[other].first > blocks[i].again) continue;
+        if (blocks[i].bytes == 0 || blocks[other].bytes == 0) continue;
+        ++together;
+        EXPECT_TRUE(placement.offsets[i] + blocks[i].bytes <= placement.offsets[other] ||
+                    placement.offsets[other] + blocks[other].bytes <= placement.offsets[i])
+            << "seed " << seed;
+      }
+  }
+  EXPECT_GT(together, 1000);
+}
+
 TEST(Placement, LateReuseLeavesSmallBlocksAloneForSomeLaunches) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const std::vector<Lifetime> blocks = random_blocks(seed, 60);

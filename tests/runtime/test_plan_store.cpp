@@ -129,6 +129,8 @@ TEST_F(PlanStoreTest, EverythingThatAPlanFollowsFromIsInItsKey) {
   add(graph, {.reuse_memory = false});
   add(graph, {.precision = DType::bf16});
   add(graph, {.precision = DType::f16});
+  add(graph, {}, 2, "card:H200");
+  add(graph, {.tf32 = true}, 2, "card:H200");
   add(graph, {.fp32_scopes = {"layers.0"}});
   add(graph, {.fp32_scopes = {"layers.0", "head"}});
   add(graph, {.decomposed = {"attention"}});

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/device/cpu/codegen/jit_kernel.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_summary.h"
@@ -500,6 +502,27 @@ TEST_F(TrainerTest, AnUpdateThatOverflowsIsNamedInItsStep) {
     const int idle = bad.step.graph.find_input("idle");
     EXPECT_NEAR(bad.inputs[static_cast<size_t>(idle)].at(0), 1e36, 1e33);
   }
+}
+
+TEST_F(TrainerTest, ABadStepKeepsWhetherMatmulsWereOfTf32) {
+  job_.training = std::make_shared<Spoiled>(24, 24, INFINITY);
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const std::string path = "run/bad_steps/step-00000025/";
+  EXPECT_FALSE(load_bad_step(folder_ / path).step.compile.tf32);
+  nlohmann::json report = nlohmann::json::parse(file(path + "report.json"));
+  EXPECT_EQ(report.at("tf32"), false);
+  Manifest manifest = open_checkpoint_folder(folder_ / path).take_or_throw().manifest();
+  const auto loaded_of_report = [&] {
+    const std::string text = report.dump();
+    manifest.at("report.json") = {text.size(), hash_text(text)};
+    folder_.put(path + "report.json", text);
+    folder_.put(path + kManifestName, encode_manifest(manifest));
+    return load_bad_step(folder_ / path).step.compile.tf32;
+  };
+  report["tf32"] = true;
+  EXPECT_TRUE(loaded_of_report());
+  report.erase("tf32");  // an earlier version's
+  EXPECT_FALSE(loaded_of_report());
 }
 
 TEST_F(TrainerTest, ADamagedBadStepIsNamed) {

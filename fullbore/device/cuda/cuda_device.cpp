@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/device/cuda/cublaslt/found_libraries.h"
 #include "fullbore/device/cuda/cuda_compiler.h"
 #include "fullbore/device/cuda/driver/driver.h"
 #include "fullbore/device/cuda/driver/launch_occupancy.h"
@@ -59,8 +60,23 @@ class PinnedBlock final : public HostMemory {
   int64_t bytes_;
 };
 
+class HostBlock final : public DeviceMemory {
+ public:
+  HostBlock(const std::shared_ptr<Context>& context, int64_t bytes)
+      : memory_(context, bytes), bytes_(bytes) {}
+  Address address() const override { return memory_.address(); }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  HostState memory_;
+  int64_t bytes_;
+};
+
 std::shared_ptr<Device> open(const std::string& name, int) {
   return std::make_shared<CudaDevice>(name);
+}
+std::shared_ptr<Device> open_with_moments_in_host(const std::string& name, int) {
+  return std::make_shared<CudaDevice>(name, true);
 }
 
 int64_t free_bytes(const std::string& name) {
@@ -73,12 +89,14 @@ int64_t free_bytes(const std::string& name) {
 const RegisteredDevice registered({.name = "cuda",
                                    .summary = "an NVIDIA card (cuda:1 for the second)",
                                    .open = open,
-                                   .own_memory_bytes = free_bytes});
+                                   .libraries = found_libraries,
+                                   .own_memory_bytes = free_bytes,
+                                   .open_with_moments_in_host = open_with_moments_in_host});
 
 }  // namespace
 
-CudaDevice::CudaDevice(const std::string& name)
-    : name_(name), context_([&] {
+CudaDevice::CudaDevice(const std::string& name, bool moments_in_host)
+    : name_(name), moments_in_host_(moments_in_host), context_([&] {
         const int number = card_number(name);
         return std::make_shared<Context>(load_driver(), number);
       }()) {}
@@ -91,19 +109,37 @@ DeviceFacts CudaDevice::facts() const {
           .hardware = context_->hardware(),
           .alignment = kAlignment,
           .group_alignment = kAlignment,
-          .workers = 1};
+          .workers = 1,
+          .moments_in_host = moments_in_host_};
 }
 
 std::unique_ptr<DeviceMemory> CudaDevice::allocate(int64_t bytes) {
   return std::make_unique<Block>(context_, bytes);
 }
 
+std::unique_ptr<DeviceMemory> CudaDevice::allocate_in_host(int64_t bytes) {
+  return std::make_unique<HostBlock>(context_, bytes);
+}
+
 std::unique_ptr<HostMemory> CudaDevice::allocate_host(int64_t bytes) {
   return std::make_unique<PinnedBlock>(context_, bytes);
 }
 
+// State in the host's memory behind all runs so far and their copies, and null where the address is the card's.
+std::byte* CudaDevice::host_state(Address address) const {
+  std::byte* const host = context_->in_host(address);
+  if (host == nullptr) return nullptr;
+  context_->enter().wait_for_stream(context_->main());
+  context_->wait_for_copies();
+  return host;
+}
+
 void CudaDevice::write(Address to, std::span<const std::byte> from) {
   if (from.empty()) return;
+  if (std::byte* const host = host_state(to)) {
+    std::memcpy(host, from.data(), from.size());
+    return;
+  }
   const Driver& driver = context_->enter();
   driver.copy_in(to.value, from.data(), from.size(), context_->main());
   driver.wait_for_stream(context_->main());
@@ -111,6 +147,10 @@ void CudaDevice::write(Address to, std::span<const std::byte> from) {
 
 void CudaDevice::read(Address from, std::span<std::byte> to) const {
   if (to.empty()) return;
+  if (const std::byte* const host = host_state(from)) {
+    std::memcpy(to.data(), host, to.size());
+    return;
+  }
   const Driver& driver = context_->enter();
   driver.copy_out(to.data(), from.value, to.size(), context_->main());
   driver.wait_for_stream(context_->main());
@@ -119,8 +159,16 @@ void CudaDevice::read(Address from, std::span<std::byte> to) const {
 // Where both overlap, a copy by the card is not defined: it goes by other memory.
 void CudaDevice::copy(Address from, Address to, int64_t bytes) {
   if (bytes <= 0 || from == to) return;
-  const Driver& driver = context_->enter();
   const auto count = static_cast<size_t>(bytes);
+  if (const std::byte* const host = host_state(from)) {
+    if (std::byte* const other = context_->in_host(to))
+      std::memmove(other, host, count);
+    else
+      write(to, {host, count});
+    return;
+  }
+  if (std::byte* const host = host_state(to)) return read(from, {host, count});
+  const Driver& driver = context_->enter();
   std::unique_ptr<CardMemory> aside;
   if (from < to + bytes && to < from + bytes) {
     aside = std::make_unique<CardMemory>(context_, bytes);
@@ -133,8 +181,13 @@ void CudaDevice::copy(Address from, Address to, int64_t bytes) {
 // While one piece is on its way the next is made.
 void CudaDevice::produce(Address to, int64_t bytes, Pieces, const Produce& produce) {
   if (bytes <= 0) return;
-  const Driver& driver = context_->enter();
   const int64_t piece_bytes = std::min(bytes, kPieceBytes);
+  if (std::byte* const host = host_state(to)) {
+    for (int64_t offset = 0; offset < bytes; offset += piece_bytes)
+      produce(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
+    return;
+  }
+  const Driver& driver = context_->enter();
   const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
       std::make_unique<PinnedBlock>(context_, piece_bytes),
       std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
@@ -155,6 +208,11 @@ void CudaDevice::produce(Address to, int64_t bytes, Pieces, const Produce& produ
 void CudaDevice::consume(Address from, int64_t bytes, Pieces, const Consume& consume) const {
   if (bytes <= 0) return;
   const int64_t piece_bytes = std::min(bytes, kPieceBytes);
+  if (const std::byte* const host = host_state(from)) {
+    for (int64_t offset = 0; offset < bytes; offset += piece_bytes)
+      consume(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
+    return;
+  }
   const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
       std::make_unique<PinnedBlock>(context_, piece_bytes),
       std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
@@ -187,12 +245,16 @@ void CudaDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, b
     FB_CHECK(
         part.offset >= 0 && part.offset + part.bytes <= static_cast<int64_t>(to.bytes().size()),
         "{} bytes at {} of host memory of {}", part.bytes, part.offset, to.bytes().size());
-    if (part.bytes > 0)
+    if (part.bytes > 0 && context_->in_host(part.from) == nullptr)
       driver.copy_out(to.bytes().data() + part.offset, part.from.value,
                       static_cast<size_t>(part.bytes), context_->snapshots());
   }
   driver.record_event(pinned->copied(), context_->snapshots());
   driver.wait_in_stream(context_->main(), pinned->copied(), 0);
+  // What the host has it copies by itself, for the driver would too, and let it wait.
+  for (const SnapshotPart& part : parts)
+    if (const std::byte* const host = part.bytes > 0 ? host_state(part.from) : nullptr)
+      std::memcpy(to.bytes().data() + part.offset, host, static_cast<size_t>(part.bytes));
 }
 
 std::unique_ptr<Compiler> CudaDevice::compiler() {
@@ -202,6 +264,7 @@ std::unique_ptr<Compiler> CudaDevice::compiler() {
 std::unique_ptr<Recorder> CudaDevice::record() { return std::make_unique<CudaRecorder>(context_); }
 
 MeasuredPeaks CudaDevice::measure_peaks(const PeakMemory& memory) {
+  context_->wait_for_copies();  // they may read the memory that is lent
   return cuda::measure_peaks(context_, memory);
 }
 

@@ -6,19 +6,22 @@
 #include "fullbore/device/cuda/driver/context.h"
 #include "fullbore/device/device.h"
 #include "fullbore/device/occupancy.h"
+#include "fullbore/device/state_in_host.h"
 
 namespace fullbore::cuda {
 
 /// An NVIDIA card. Runs and what comes behind them are in one stream, batches and snapshots in streams of their own.
-class CudaDevice final : public Device, public OccupancySource {
+class CudaDevice final : public Device, public OccupancySource, public StateInHost {
  public:
   /// `name`: "cuda", or "cuda:1" where there are several. UsageError, MemoryError, DeviceError: the card cannot be used.
-  explicit CudaDevice(const std::string& name);
+  /// `moments_in_host`: what DeviceFacts say.
+  explicit CudaDevice(const std::string& name, bool moments_in_host = false);
 
   Target target() const override;
   DeviceFacts facts() const override;
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override;
   std::unique_ptr<HostMemory> allocate_host(int64_t bytes) override;
+  std::unique_ptr<DeviceMemory> allocate_in_host(int64_t bytes) override;
   void write(Address to, std::span<const std::byte> from) override;
   void read(Address from, std::span<std::byte> to) const override;
   void copy(Address from, Address to, int64_t bytes) override;
@@ -31,7 +34,10 @@ class CudaDevice final : public Device, public OccupancySource {
   std::optional<Occupancy> occupancy(const Kernel& kernel) override;
 
  private:
+  std::byte* host_state(Address address) const;
+
   std::string name_;
+  bool moments_in_host_ = false;
   std::shared_ptr<Context> context_;
 };
 

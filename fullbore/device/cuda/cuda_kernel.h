@@ -38,6 +38,15 @@ struct Launch {
   std::vector<Argument> arguments = {};
 };
 
+class LibraryMatmul;
+
+/// A product that cuBLASLt makes behind a kernel's own launches, if it has any (cublaslt/matmuls.h).
+struct LibraryCall {
+  std::shared_ptr<const LibraryMatmul> matmul = {};  ///< null: there is no such product
+  Argument a = {}, b = {}, c = {}, y = {},
+           workspace = {};  ///< by operand; c where the problem has it
+};
+
 /// A compiled node: launches that are made one after another, each behind the one before. None: there is nothing to do.
 class CudaKernel final : public Kernel {
  public:
@@ -48,10 +57,14 @@ class CudaKernel final : public Kernel {
     /// Pairs of an output and an input whose bytes it may take.
     std::vector<std::pair<int, int>> aliases = {};
   };
-  CudaKernel(std::vector<Launch> launches, Description description)
-      : launches_(std::move(launches)), description_(std::move(description)) {}
+  CudaKernel(std::vector<Launch> launches, Description description, LibraryCall library = {})
+      : launches_(std::move(launches)),
+        description_(std::move(description)),
+        library_(std::move(library)) {}
 
   const std::vector<Launch>& launches() const { return launches_; }
+  /// Null: launches are all.
+  const LibraryCall* library() const { return library_.matmul ? &library_ : nullptr; }
   double nanoseconds() const override { return description_.nanoseconds; }
   int64_t scratch_bytes(int) const override { return description_.scratch_bytes; }
   bool may_alias(int input, int output) const override {
@@ -64,11 +77,13 @@ class CudaKernel final : public Kernel {
  private:
   std::vector<Launch> launches_;
   Description description_;
+  LibraryCall library_;
 };
 
 /// What a kernel may know of the card. Facts of the H200 (compute capability 9.0) where none is at hand.
 struct CardFacts {
   int capability = 90;  ///< 80: compute capability 8.0
+  int driver = 12040;   ///< its version, 12040: CUDA 12.4
   int multiprocessors = 132;
   int64_t shared_bytes = 227 << 10;        ///< of a block at most, opted in
   int64_t memory_bytes = 141'000'000'000;  ///< all of it

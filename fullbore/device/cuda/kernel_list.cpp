@@ -34,6 +34,7 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::convolution, "direct", make_convolution},
       {op::convolution_weight_gradient, "direct", make_convolution_weight_gradient},
       {op::dropout_mask, "draws", make_dropout_mask},
+      {op::fp8_matmul, "tensor cores", make_fp8_matmul},
       {op::gather, "copy", make_gather},
       {op::gather_sum, "rows", make_gather_sum},
       {op::matmul, "warpgroups", make_warpgroup_matmul},
@@ -98,6 +99,7 @@ std::map<const OpDef*, std::set<DType>> listed_composites() {
   composites[&op::matmul_add.get()] = {DType::f64, DType::f32, DType::bf16, DType::f16};
   composites[&op::matmul_bias.get()] = {DType::bf16, DType::f16};
   composites[&op::dropout_mask.get()] = {DType::i64};
+  composites[&op::fp8_matmul.get()] = {DType::f32, DType::bf16};
   for (const OpHandle* const each :
        {&op::attention, &op::attention_gradient, &op::packed_attention,
         &op::packed_attention_gradient, &op::paged_attention, &op::quantized_linear,

@@ -17,7 +17,8 @@ std::unique_ptr<CudaKernel> make_listed_kernel(const Request& request, std::stri
 /// Ops that have a hand-written kernel.
 std::set<const OpDef*> listed_ops();
 
-/// Composite ops that have one, and dtypes of their first operand: those of a device's target.
+/// Composite ops that have one, and dtypes of their first operand: those of a device's target, but for what the card is
+/// too old for (why_no_fp8()).
 std::map<const OpDef*, std::set<DType>> listed_composites();
 
 }  // namespace fullbore::cuda

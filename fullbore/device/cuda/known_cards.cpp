@@ -16,6 +16,8 @@ namespace {
 constexpr double kGiB = 1 << 30;
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
+// PCI Express 4.0: 16 transfers of a bit a nanosecond in each of eight lanes, 128 of 130 bits of which are data.
+constexpr double kEightLanes4 = 16 * kGiga * 128 / 130;
 
 // Consumer cards multiply bf16 with sums in fp32 at half the rate of sums in fp16, which is the one that is advertised.
 constexpr KnownCard kCards[] = {
@@ -28,6 +30,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 12.1 * kTera,
      .bf16_flops = 24.3 * kTera,
      .fp8_flops = 48.5 * kTera,
+     .host_bytes_per_second = kEightLanes4,
      .source = "NVIDIA, GeForce RTX 40 laptops: 2,560 cores at 2.37 GHz; less at less than 115 W"},
     {.name = "RTX 4060 Ti",
      .capability = 89,
@@ -38,6 +41,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 22.1 * kTera,
      .bf16_flops = 44.1 * kTera,
      .fp8_flops = 88.2 * kTera,
+     .host_bytes_per_second = kEightLanes4,
      .source = "NVIDIA, Ada GPU architecture, appendix; the smaller of two memories"},
     {.name = "RTX 4090",
      .capability = 89,
@@ -48,6 +52,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 82.6 * kTera,
      .bf16_flops = 165.2 * kTera,
      .fp8_flops = 330.3 * kTera,
+     .host_bytes_per_second = 2 * kEightLanes4,
      .source = "NVIDIA, Ada GPU architecture, appendix A"},
     {.name = "RTX 5090",
      .capability = 120,
@@ -58,6 +63,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 104.8 * kTera,
      .bf16_flops = 209.5 * kTera,
      .fp8_flops = 419 * kTera,
+     .host_bytes_per_second = 4 * kEightLanes4,
      .source = "NVIDIA, RTX Blackwell GPU architecture, appendix A"},
     {.name = "A100",
      .capability = 80,
@@ -67,6 +73,7 @@ constexpr KnownCard kCards[] = {
      .fp32_flops = 19.5 * kTera,
      .tf32_flops = 156 * kTera,
      .bf16_flops = 312 * kTera,
+     .host_bytes_per_second = 2 * kEightLanes4,
      .source = "NVIDIA, A100 data sheet, SXM with 80 GB"},
     {.name = "H100",
      .capability = 90,
@@ -77,6 +84,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 494.7 * kTera,
      .bf16_flops = 989.4 * kTera,
      .fp8_flops = 1978.9 * kTera,
+     .host_bytes_per_second = 4 * kEightLanes4,
      .source = "NVIDIA, H100 data sheet, SXM"},
     {.name = "H200",
      .capability = 90,
@@ -87,6 +95,7 @@ constexpr KnownCard kCards[] = {
      .tf32_flops = 494.7 * kTera,
      .bf16_flops = 989.4 * kTera,
      .fp8_flops = 1978.9 * kTera,
+     .host_bytes_per_second = 4 * kEightLanes4,
      .source = "NVIDIA, H200 data sheet, SXM"}};
 
 /// Letters and digits alone, small, without the maker's name.

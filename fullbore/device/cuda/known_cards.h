@@ -20,6 +20,9 @@ struct KnownCard {
   double tf32_flops = 0;
   double bf16_flops = 0;
   double fp8_flops = 0;  ///< 0: it has none
+  /// In one direction, of the PCI Express that it is made for: 8 or 16 lanes, less one part of 65 for framing. A machine
+  /// may have fewer.
+  double host_bytes_per_second = 0;
   std::string_view source;
 
   CardFacts facts() const;

@@ -12,7 +12,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 8;
 constexpr int kChains = 8;  ///< of a thread, so that no instruction waits for the one before
 constexpr double kLongEnoughMs = 20;
-constexpr double kProductFlops = 2.0 * 16 * 8 * 16;  ///< of one mma.m16n8k16, by a warp
+constexpr double kProductFlops = 2.0 * 16 * 8 * 16;     ///< of one mma.m16n8k16, by a warp
+constexpr double kTf32ProductFlops = 2.0 * 16 * 8 * 8;  ///< of one mma.m16n8k8
 
 std::string repeated(const std::string& line) {
   std::string text;
@@ -107,6 +108,28 @@ double bandwidth_of(const std::shared_ptr<Context>& context, const PeakMemory& m
       return 2.0 * static_cast<double>(half) * times / (ms / 1e3);
 }
 
+/// Bytes a second from the host's pinned memory to the card's.
+double host_rate_of(const std::shared_ptr<Context>& context, const PeakMemory& memory) {
+  constexpr int64_t kWanted = int64_t{32} << 20;
+  const int64_t bytes = std::max<int64_t>(1 << 20, std::min(kWanted, memory.bytes));
+  const PinnedMemory host(context, bytes);
+  std::unique_ptr<CardMemory> own;
+  if (memory.lent_bytes < bytes) own = std::make_unique<CardMemory>(context, bytes);
+  const DevicePointer to = own ? own->get() : memory.lent.value;
+  const Timer timer(context);
+  const auto copies = [&](int times) {
+    return timer.milliseconds([&](const Driver& driver) {
+      for (int i = 0; i < times; ++i)
+        driver.copy_in(to, host.get(), static_cast<size_t>(bytes), context->main());
+    });
+  };
+  copies(1);
+  int times = 1;
+  for (;; times *= 2)
+    if (const double ms = copies(times); ms > kLongEnoughMs || times >= 64)
+      return static_cast<double>(bytes) * times / (ms / 1e3);
+}
+
 }  // namespace
 
 MeasuredPeaks measure_peaks(const std::shared_ptr<Context>& context, const PeakMemory& memory) {
@@ -119,8 +142,15 @@ MeasuredPeaks measure_peaks(const std::shared_ptr<Context>& context, const PeakM
               repeated("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {{%f{0},%f{1},%f{2},"
                        "%f{3}}}, {{%r2,%r3,%r4,%r2}}, {{%r3,%r4}}, {{%f{0},%f{1},%f{2},%f{3}}};\n"),
               kProductFlops * kChains / 32);
+  measured.peaks.tf32_flops =
+      rate_of(context, "peak of tf32",
+              repeated("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%f{0},%f{1},%f{2},"
+                       "%f{3}}}, {{%r2,%r3,%r4,%r2}}, {{%r3,%r4}}, {{%f{0},%f{1},%f{2},%f{3}}};\n"),
+              kTf32ProductFlops * kChains / 32);
+  measured.peaks.host_bytes_per_second = host_rate_of(context, memory);
   measured.fp32_method = "fma";
   measured.bf16_method = "mma.sync";
+  measured.tf32_method = "mma.sync";
   measured.native_bf16 = true;
   return measured;
 }

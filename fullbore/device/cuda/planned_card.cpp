@@ -22,7 +22,8 @@ const KnownCard& card_of(const std::string& name) {
 /// run.
 class PlannedCard final : public Device {
  public:
-  explicit PlannedCard(const std::string& name) : name_(name), card_(card_of(name)) {}
+  PlannedCard(const std::string& name, bool moments_in_host)
+      : name_(name), card_(card_of(name)), moments_in_host_(moments_in_host) {}
 
   Target target() const override { return cuda_target(card_.facts()); }
   DeviceFacts facts() const override {
@@ -30,7 +31,8 @@ class PlannedCard final : public Device {
             .hardware = fmt::format("{}, as published", card_.name),
             .alignment = 256,
             .group_alignment = 256,
-            .workers = 1};
+            .workers = 1,
+            .moments_in_host = moments_in_host_};
   }
   std::unique_ptr<DeviceMemory> allocate(int64_t) override { refuse(); }
   std::unique_ptr<HostMemory> allocate_host(int64_t) override { refuse(); }
@@ -47,10 +49,13 @@ class PlannedCard final : public Device {
   MeasuredPeaks measure_peaks(const PeakMemory&) override {
     return {.peaks = {.fp32_flops = card_.fp32_flops,
                       .bf16_flops = card_.bf16_flops,
-                      .bytes_per_second = card_.bytes_per_second},
+                      .bytes_per_second = card_.bytes_per_second,
+                      .tf32_flops = card_.tf32_flops,
+                      .host_bytes_per_second = card_.host_bytes_per_second},
             .fp32_method = "published",
             .bf16_method = "published",
-            .native_bf16 = true};
+            .native_bf16 = true,
+            .tf32_method = "published"};
   }
 
  private:
@@ -62,16 +67,20 @@ class PlannedCard final : public Device {
 
   std::string name_;
   const KnownCard& card_;
+  bool moments_in_host_;
 };
 
 const RegisteredDevice registered(
     {.name = "card",
      .summary = "to plan for: card:4090 and others, by what their makers publish",
      .open = [](const std::string& name, int) -> std::shared_ptr<Device> {
-       return std::make_shared<PlannedCard>(name);
+       return std::make_shared<PlannedCard>(name, false);
      },
      .own_memory_bytes =
-         [](const std::string& name) { return static_cast<int64_t>(card_of(name).memory_bytes); }});
+         [](const std::string& name) { return static_cast<int64_t>(card_of(name).memory_bytes); },
+     .open_with_moments_in_host = [](const std::string& name, int) -> std::shared_ptr<Device> {
+       return std::make_shared<PlannedCard>(name, true);
+     }});
 
 }  // namespace
 }  // namespace fullbore::cuda

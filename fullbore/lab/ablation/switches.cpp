@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/automatic_device.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
@@ -19,6 +22,40 @@ constexpr std::string_view kDisabledPasses = "engine.disabled_passes";
 
 /// For debugging: a step may take a hundred times as long, and more than all other arms together.
 constexpr std::string_view kAskedForByName = "engine.compile=off";
+
+/// Of cards that multiply 8-bit floats.
+constexpr std::string_view kOfNewCards = "engine.fp8=true";
+
+/// Of cards alone: elsewhere they are refused, and an arm of theirs would end the comparison.
+constexpr std::array<std::string_view, 3> kOfCards = {"engine.precision=tf32",
+                                                      "engine.offload=optimizer", kOfNewCards};
+
+/// Without its library it would be the arm that it is compared with.
+constexpr std::string_view kOfLibrary = "engine.cublaslt=true";
+
+bool multiplies_8_bits(const std::string& device) {
+  try {
+    return open_device(device)->target().why_no_fp8.empty();
+  } catch (const Error&) {
+    return false;  // what is wrong with it is told by the runs
+  }
+}
+
+/// Without what the configuration's device does not have.
+void erase_foreign(std::vector<Switch>& switches, const Config& config) {
+  if (std::ranges::find(switches, kOfLibrary, &Switch::name) != switches.end() &&
+      !device_has_library(config.engine.device, "cuBLASLt"))
+    std::erase_if(switches, [](const Switch& each) { return each.name == kOfLibrary; });
+  if (resolved_device(config.engine.device).starts_with("cuda")) {
+    if (std::ranges::find(switches, kOfNewCards, &Switch::name) != switches.end() &&
+        !multiplies_8_bits(config.engine.device))
+      std::erase_if(switches, [](const Switch& each) { return each.name == kOfNewCards; });
+    return;
+  }
+  std::erase_if(switches, [](const Switch& each) {
+    return std::ranges::find(kOfCards, each.name) != kOfCards.end();
+  });
+}
 
 Switch pass_switch(std::string_view name) { return {std::string(name), "", "", "not run"}; }
 
@@ -95,6 +132,7 @@ std::vector<Switch> known_switches(const Config& config) {
     switches.insert(switches.end(), others.begin(), others.end());
   }
   std::erase_if(switches, [](const Switch& each) { return each.name == kAskedForByName; });
+  erase_foreign(switches, config);
   return switches;
 }
 
@@ -124,6 +162,7 @@ std::vector<Switch> parse_switch(std::string_view text, const Config& config) {
     throw UsageError(fmt::format("lab: --switch {}: which values? Write {}=value,value: {}", name,
                                  name, field->expectation()));
   std::vector<Switch> switches = other_values(*field, values, config);
+  if (equals == text.npos) erase_foreign(switches, config);
   if (switches.empty())
     throw UsageError(fmt::format("lab: --switch {}: {} is what the configuration says already",
                                  text, value_yaml(*field, config)));

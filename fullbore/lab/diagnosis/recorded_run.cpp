@@ -232,7 +232,8 @@ SwitchFacts switch_facts(const TrainingJob& job, const Config& config, const Mac
   if (!asks) return facts;
   CompileOptions options = job.options.compile;
   options.plan_folder.clear();  // a kept plan tells nothing of its passes
-  const std::shared_ptr<Device> device = open_device(job.options.device, job.options.workers);
+  const std::shared_ptr<Device> device =
+      open_device(job.options.device, job.options.workers, job.options.moments_in_host);
   const Graph graph = trace_steps(job).front().graph;
   const auto passes = [&] {
     CompileReport report;

@@ -9,8 +9,10 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/lab/tuning/race.h"
 #include "fullbore/train/config_schema.h"
+#include "fullbore/train/storage_keys.h"
 
 namespace fullbore {
 namespace {
@@ -379,7 +381,11 @@ std::vector<TuningPoint> memory_ladder(const Config& config) {
   const Switch parts = setting("engine.accumulate", "auto", config);
   const Switch alone = setting("engine.parallel_microbatches", "1", config);
   const Switch full = setting("engine.recompute", "full", config);
-  return {{alone}, {some}, {some, alone}, {full, alone}, {parts, alone}, {full, parts, alone}};
+  std::vector<TuningPoint> ladder = {{alone},       {some},         {some, alone},
+                                     {full, alone}, {parts, alone}, {full, parts, alone}};
+  if (resolved_device(config.engine.device).starts_with("cuda") && !has_moments_in_host(config))
+    ladder.push_back({setting("engine.offload", "optimizer", config)});
+  return ladder;
 }
 
 Tuning search_tuning(const Config& config, const std::vector<Coordinate>& space,

@@ -65,10 +65,17 @@ void add(std::vector<Coordinate>& space, const Switch& choice) {
 Numbers numbers_of(const Switch& choice) {
   if (choice.key == kBatchSize) return Numbers::another_batch;
   // What nobody has said this of is judged by its quality: precision, how moments and weights are stored, a model's own keys.
-  constexpr std::array<std::string_view, 9> kKept = {
-      "data.workers",         "data.prefetch",    "engine.threads",
-      "engine.compile",       "engine.attention", "engine.recompute",
-      "engine.row_invariant", kParts[0],          kParts[1]};
+  constexpr std::array<std::string_view, 11> kKept = {"data.workers",
+                                                      "data.prefetch",
+                                                      "engine.threads",
+                                                      "engine.compile",
+                                                      "engine.attention",
+                                                      "engine.recompute",
+                                                      "engine.row_invariant",
+                                                      "engine.offload",
+                                                      "engine.cublaslt",
+                                                      kParts[0],
+                                                      kParts[1]};
   return choice.key.empty() || std::ranges::find(kKept, choice.key) != kKept.end()
              ? Numbers::kept
              : Numbers::changed;

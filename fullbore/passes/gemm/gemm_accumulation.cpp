@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
@@ -68,9 +69,11 @@ Graph rewrite(const Graph& graph, const Target& target, int carried) {
     std::vector<Tensor> operands = rewriter.tensors(matmul.inputs);
     const bool first = node.inputs[0] != matmul.outputs[0];
     operands.push_back(rewriter.tensor(node.inputs[first ? 0 : 1]));
-    const Attributes attributes{{"transpose_a", matmul.attributes.get<bool>("transpose_a")},
-                                {"transpose_b", matmul.attributes.get<bool>("transpose_b")}};
-    rewriter.map(node, rewriter.builder().emit(op::matmul_add, operands, attributes, origin.loc()));
+    Attributes attributes{{"transpose_a", matmul.attributes.get<bool>("transpose_a")},
+                          {"transpose_b", matmul.attributes.get<bool>("transpose_b")}};
+    if (matmul.attributes.has("tf32")) attributes.set("tf32", true);
+    rewriter.map(node, rewriter.builder().emit(op::matmul_add, operands, std::move(attributes),
+                                               origin.loc()));
   }
   return rewriter.finish();
 }

@@ -86,7 +86,8 @@ Tensor emit_matmul(const SummedMatmul& like, Tensor a, Tensor b, bool transpose_
   Tensor result = matmul(a, b,
                          {.transpose_a = transpose_a,
                           .transpose_b = transpose_b,
-                          .out_dtype = compute_dtype(a.dtype())},
+                          .out_dtype = compute_dtype(a.dtype()),
+                          .tf32 = like.tf32()},
                          origin.loc());
   for (const Node* step : like.steps)
     if (step->op != op::cast) result = builder.emit_like(*step, std::vector<Tensor>{result})[0];

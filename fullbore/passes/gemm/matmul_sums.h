@@ -16,6 +16,8 @@ struct SummedMatmul {
   Value b() const { return matmul->inputs[1]; }
   bool transpose_a() const { return matmul->attributes.get<bool>("transpose_a"); }
   bool transpose_b() const { return matmul->attributes.get<bool>("transpose_b"); }
+  /// May it round its operands? One that may not is made by no matmul that may.
+  bool tf32() const { return matmul->attributes.get_or("tf32", false); }
 };
 
 /// A tree of additions that nobody looks into, taken apart.

@@ -134,7 +134,8 @@ class SiteGathering {
     std::copy_if(matmuls.begin(), matmuls.end(), std::back_inserter(group.matmuls),
                  [&](const SummedMatmul& each) {
                    return type(each.matmul->outputs[0]) == type(first.matmul->outputs[0]) &&
-                          type(each.a()).dtype == type(first.a()).dtype && same_steps(first, each);
+                          type(each.a()).dtype == type(first.a()).dtype &&
+                          each.tf32() == first.tf32() && same_steps(first, each);
                  });
     return group;
   }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/precision/pinned_values.h"
 #include "fullbore/passes/support/rewriter.h"
@@ -75,6 +77,24 @@ Graph lower(const Graph& graph, const Target& target, const PinnedValues& kept) 
   return rewriter.finish();
 }
 
+// Operands stay f32, and nothing is cast: a matmul says that it may round them on its own way to them.
+Graph mark_tf32(const Graph& graph, const Target& target) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (node.op != op::matmul || !contracts_f32(graph, node) || stays_f32(node, target)) {
+      rewriter.copy(
+          node, rewritten_body(node, [&](const Graph& body) { return mark_tf32(body, target); }));
+      continue;
+    }
+    const Origin origin(rewriter.builder(), node);
+    Attributes attributes = node.attributes;
+    attributes.set("tf32", true);
+    rewriter.map(node, rewriter.builder().emit(*node.op, rewriter.tensors(node.inputs),
+                                               std::move(attributes), origin.loc()));
+  }
+  return rewriter.finish();
+}
+
 void collect_scopes(const Graph& graph, std::vector<std::string>& scopes) {
   for (const Node& node : graph.nodes()) {
     if (node.body) collect_scopes(*node.body, scopes);
@@ -103,8 +123,9 @@ void check_scopes(const Graph& graph, const Target& target) {
 }  // namespace
 
 Graph lower_precision(const Graph& graph, const Target& target) {
-  if (target.precision == DType::f32) return graph;
+  if (target.precision == DType::f32 && !target.tf32) return graph;
   check_scopes(graph, target);
+  if (target.tf32) return mark_tf32(graph, target);
   return lower(graph, target, PinnedValues(graph));
 }
 

@@ -5,7 +5,10 @@
 namespace fullbore {
 
 /// Lets contractions read `target.precision`, bf16 or f16, where the model says f32; their matmuls
-/// are summed in f32 as ever. Nothing changes where the target asks for f32.
+/// are summed in f32 as ever. Nothing changes where the target asks for f32 alone.
+///
+/// With `target.tf32` values and casts stay as they are, and each matmul of f32 gets the attribute tf32: its kernel may
+/// round operands to 10 bits of mantissa. Attention and convolutions stay f32. What follows is of bf16 and f16.
 ///
 /// before  composites without a kernel are expanded, so that every contraction is in sight
 /// after   each f32 contraction reads low operands, each by a cast of its own, and its result is low

@@ -9,7 +9,17 @@ namespace fullbore::ptx {
 
 /// A type that instructions name.
 struct Type {
-  enum class Kind : uint8_t { bits, is_signed, is_unsigned, real, bf16, tf32, predicate, e4m3, e5m2 };
+  enum class Kind : uint8_t {
+    bits,
+    is_signed,
+    is_unsigned,
+    real,
+    bf16,
+    tf32,
+    predicate,
+    e4m3,
+    e5m2
+  };
   Kind kind = Kind::bits;
   int bits = 32;
   int count = 1;  ///< 2: f16x2

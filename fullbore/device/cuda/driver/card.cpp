@@ -102,6 +102,7 @@ Card find_card(const Driver& driver, int number) {
     throw UsageError(fmt::format(
         "card {} ({}) has compute capability {}; {} or later is needed; use engine.device=cpu",
         number, card.name, capability_text(facts.capability), capability_text(kOldestCapability)));
+  facts.driver = driver.version();
   size_t bytes = 0;
   driver.card_bytes(&bytes, card.handle);
   card.bytes = static_cast<int64_t>(bytes);

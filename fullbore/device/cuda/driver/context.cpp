@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/cuda/cublaslt/matmuls.h"
+#include "fullbore/device/cuda/driver/machine_code.h"
 #include "fullbore/device/device_error.h"
 
 namespace fullbore::cuda {
@@ -28,7 +31,7 @@ std::string text_of(int64_t bytes) { return bytes_text(static_cast<double>(bytes
 }  // namespace
 
 Context::Context(std::shared_ptr<const Driver> driver, int card)
-    : driver_(std::move(driver)), card_(find_card(*driver_, card)) {
+    : driver_(std::move(driver)), card_(find_card(*driver_, card)), code_cache_(*driver_, card_) {
   driver_->retain_context(&handle_, card_.handle);
   try {
     driver_->set_context(handle_);
@@ -44,10 +47,12 @@ Context::Context(std::shared_ptr<const Driver> driver, int card)
 Context::~Context() { close(); }
 
 void Context::close() noexcept {
+  library_matmuls_.reset();
   if (const Driver* const driver = enter_to_destroy()) {
     for (const auto& [ptx, loaded] : modules_)
       if (loaded.handle != nullptr) driver->unload_module.attempt(loaded.handle);
-    for (StreamHandle const stream : {main_, copies_, snapshots_})
+    if (written_ != nullptr) driver->destroy_event.attempt(written_);
+    for (StreamHandle const stream : {main_, copies_, snapshots_, behind_})
       if (stream != nullptr) driver->destroy_stream.attempt(stream);
   }
   driver_->release_context.attempt(card_.handle);
@@ -62,13 +67,34 @@ const Driver* Context::enter_to_destroy() const noexcept {
   return driver_->set_context.attempt(handle_) == kSuccess ? driver_.get() : nullptr;
 }
 
-ModuleHandle Context::loaded(const Module& module) const {
+// Machine code is what the cache has, or what is made for it. Whatever that meets, the driver can load the PTX itself,
+// and says what is wrong with it.
+ModuleHandle Context::loaded(const Module& module) {
+  if (can_be_kept(*driver_, module) && code_cache_.is_open()) {
+    if (const std::optional<std::string> kept = code_cache_.find(module.ptx)) {
+      if (ModuleHandle const handle = load_image(module, *kept, true)) return handle;
+      code_cache_.warn("the driver refuses code that it has made itself");
+    }
+    enter();
+    if (const std::optional<std::string> made = machine_code(*driver_, module))
+      if (ModuleHandle const handle = load_image(module, *made, true)) {
+        code_cache_.put(module.ptx, *made);
+        return handle;
+      }
+  }
+  return load_image(module, module.ptx, false);
+}
+
+// Of machine code, which may be refused: null, if it is.
+ModuleHandle Context::load_image(const Module& module, const std::string& image,
+                                 bool may_be_refused) const {
   char log[4096] = {};
   int options[] = {kErrorLog, kErrorLogBytes};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   ModuleHandle handle = nullptr;
-  const int code = enter().load_module.attempt(&handle, module.ptx.c_str(), 2, options, values);
+  const int code = enter().load_module.attempt(&handle, image.c_str(), 2, options, values);
   if (code == kSuccess) return handle;
+  if (may_be_refused && (is_refusal_of_code(code) || code == kNoBinaryForGpu)) return nullptr;
   log[sizeof log - 1] = '\0';
   const std::string text =
       fmt::format("{} of '{}': {}{}{}", driver_->load_module.name(), module.name, result_text(code),
@@ -110,6 +136,23 @@ FunctionHandle Context::function(const std::shared_ptr<const Module>& module,
   return function;
 }
 
+LibraryMatmuls* Context::library_matmuls(std::string* why_not) {
+  const std::scoped_lock lock(library_mutex_);
+  if (!library_matmuls_ && no_library_matmuls_.empty()) {
+    const Result<std::shared_ptr<const CublasLt>> library = CublasLt::load();
+    try {
+      if (library.ok())
+        library_matmuls_ = std::make_unique<LibraryMatmuls>(*this, library.value());
+      else
+        no_library_matmuls_ = library.error();
+    } catch (const Error& error) {
+      no_library_matmuls_ = error.what();
+    }
+  }
+  if (!library_matmuls_) *why_not = no_library_matmuls_;
+  return library_matmuls_.get();
+}
+
 void Context::load(std::span<const LoadRequest> entries) {
   std::map<const Module*, const LoadRequest*> modules;
   for (const LoadRequest& each : entries) modules.try_emplace(each.module.get(), &each);
@@ -136,6 +179,39 @@ void Context::load(std::span<const LoadRequest> entries) {
   }
   for (const std::exception_ptr& problem : problems)
     if (problem) std::rethrow_exception(problem);
+}
+
+StreamHandle Context::behind() {
+  const Driver& driver = enter();
+  if (behind_ == nullptr) driver.make_stream(&behind_, kStreamOfItsOwn);
+  if (written_ == nullptr) driver.make_event(&written_, kEventWithoutTime);
+  return behind_;
+}
+
+void Context::leave_behind(const void* owner) {
+  enter().record_event(written_, behind_);
+  left_by_ = owner;
+}
+
+void Context::wait_for_copies_in_main() const {
+  if (left_by_ != nullptr) enter().wait_in_stream(main_, written_, 0);
+}
+
+void Context::wait_for_copies() const {
+  if (left_by_ != nullptr) enter().wait_for_event(written_);
+}
+
+void Context::end_copies() noexcept {
+  if (left_by_ == nullptr) return;
+  if (const Driver* const driver = enter_to_destroy()) driver->wait_for_event.attempt(written_);
+  left_by_ = nullptr;
+}
+
+std::byte* Context::in_host(Address address) const {
+  const std::scoped_lock lock(host_mutex_);
+  const auto next = host_ranges_.upper_bound(address.value);
+  if (next == host_ranges_.begin() || std::prev(next)->second <= address.value) return nullptr;
+  return reinterpret_cast<std::byte*>(address.value);
 }
 
 Event::Event(std::shared_ptr<const Context> context, unsigned flags)
@@ -181,6 +257,36 @@ PinnedMemory::PinnedMemory(std::shared_ptr<const Context> context, int64_t bytes
 PinnedMemory::~PinnedMemory() {
   if (const Driver* const driver = context_->enter_to_destroy())
     driver->free_pinned.attempt(pointer_);
+}
+
+HostState::HostState(std::shared_ptr<Context> context, int64_t bytes)
+    : context_(std::move(context)) {
+  const Driver& driver = context_->enter();
+  const auto count = static_cast<size_t>(bytes > 0 ? bytes : 1);
+  const int code = driver.allocate_pinned.attempt(&pointer_, count, kPinnedForAll);
+  if (code == kOutOfMemory)
+    throw MemoryError(fmt::format(
+        "{} of the host's memory are wanted for moments, pinned so that card {} ({}) copies them "
+        "by "
+        "itself ({}: {}). engine.offload=none keeps them on the card, engine.moments=int8 takes a "
+        "quarter of them",
+        text_of(bytes), context_->card().number, context_->card().name,
+        driver.allocate_pinned.name(), result_text(code)));
+  if (code != kSuccess) throw_failure(driver.allocate_pinned.name(), code);
+  std::memset(pointer_, 0, count);
+  const std::scoped_lock lock(context_->host_mutex_);
+  context_->host_ranges_[address().value] = address().value + count;
+}
+HostState::~HostState() {
+  {
+    const std::scoped_lock lock(context_->host_mutex_);
+    context_->host_ranges_.erase(address().value);
+  }
+  const Driver* const driver = context_->enter_to_destroy();
+  if (driver == nullptr) return;
+  driver->wait_for_stream.attempt(context_->main());
+  context_->end_copies();
+  driver->free_pinned.attempt(pointer_);
 }
 
 }  // namespace fullbore::cuda

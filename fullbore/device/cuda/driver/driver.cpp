@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -48,6 +51,17 @@ void* Library::symbol(const char* name) const {
                     "engine.device=cpu, or update the driver",
                     path_, name, text_of_version(kOldestVersion)));
   return found;
+}
+
+std::string Library::build() const {
+  link_map* map = nullptr;
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(map->l_name, error);
+  struct stat status {};
+  if (error || ::stat(file.c_str(), &status) != 0) return "";
+  return fmt::format("{}, {} bytes of {}", file.filename().string(), status.st_size,
+                     status.st_mtim.tv_sec);
 }
 
 void throw_failure(const char* call, int code) {

@@ -21,6 +21,9 @@ class Library {
   /// Null: it is not there.
   void* find(const char* name) const;
   const std::string& path() const { return path_; }
+  /// Name, size and time of change, in seconds since 1970, of the file that was loaded, links followed; "" of none that
+  /// can be looked at.
+  std::string build() const;
 
  private:
   std::string path_;
@@ -56,13 +59,21 @@ class DriverStart {
   explicit DriverStart(const std::string& path);
   int version() const { return version_; }  ///< 12020: CUDA 12.2
   std::string version_text() const;         ///< "12.2"
+  /// Which file it is, for what depends on more of it than the version: "libcuda.so.535.183.01, 29453344 bytes of
+  /// 1719792000". Another release of NVIDIA's for the same CUDA has another name.
+  std::string build() const { return library_.build(); }
 
  protected:
-  /// A function that drivers have from a version on; nothing where this one does not.
+  /// A function that is of use, but not needed; nothing where it is not there.
+  template <class Function>
+  std::optional<Function> find(const char* name) const {
+    if (library_.find(name) == nullptr) return std::nullopt;
+    return Function(library_, name);
+  }
+  /// The same of one that drivers have from a version on.
   template <class Function>
   std::optional<Function> since(int version, const char* name) const {
-    if (version_ < version || library_.find(name) == nullptr) return std::nullopt;
-    return Function(library_, name);
+    return version_ < version ? std::nullopt : find<Function>(name);
   }
 
   Library library_;
@@ -109,6 +120,16 @@ class Driver : public DriverStart {
   Call<ModuleHandle*, const void*, unsigned, int*, void**> load_module{library_,
                                                                        "cuModuleLoadDataEx"};
   Call<ModuleHandle> unload_module{library_, "cuModuleUnload"};
+  // The compiler by itself, whose machine code can be kept.
+  using MakeLink = Call<unsigned, int*, void**, LinkHandle*>;
+  using AddToLink = Call<LinkHandle, int, void*, size_t, const char*, unsigned, int*, void**>;
+  using CompleteLink = Call<LinkHandle, void**, size_t*>;
+  using DestroyLink = Call<LinkHandle>;
+  std::optional<MakeLink> make_link = find<MakeLink>("cuLinkCreate_v2");
+  std::optional<AddToLink> add_to_link = find<AddToLink>("cuLinkAddData_v2");
+  std::optional<CompleteLink> complete_link = find<CompleteLink>("cuLinkComplete");
+  std::optional<DestroyLink> destroy_link = find<DestroyLink>("cuLinkDestroy");
+  bool has_linker() const { return make_link && add_to_link && complete_link && destroy_link; }
   Call<FunctionHandle*, ModuleHandle, const char*> function{library_, "cuModuleGetFunction"};
   Call<FunctionHandle, int, int> set_function_attribute{library_, "cuFuncSetAttribute"};
   Call<int*, int, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
@@ -139,6 +160,16 @@ class Driver : public DriverStart {
       library_, "cuGraphExecMemsetNodeSetParams"};
   Call<GraphExecHandle> destroy_graph_exec{library_, "cuGraphExecDestroy"};
   Call<GraphExecHandle, StreamHandle> launch_graph{library_, "cuGraphLaunch"};
+
+  // What a stream is told between these becomes nodes of a graph, and a graph is a node of others: with its contents as they
+  // are then.
+  Call<StreamHandle, int> begin_capture{library_, "cuStreamBeginCapture_v2"};
+  Call<StreamHandle, GraphHandle*> end_capture{library_, "cuStreamEndCapture"};
+  Call<GraphHandle, NodeHandle*, size_t*> graph_nodes{library_, "cuGraphGetNodes"};
+  Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t, GraphHandle> add_graph{
+      library_, "cuGraphAddChildGraphNode"};
+  Call<GraphExecHandle, NodeHandle, GraphHandle> set_graph{library_,
+                                                           "cuGraphExecChildGraphNodeSetParams"};
 
   // Conditional nodes. Drivers of CUDA 12.3 have them too, and allow kernels alone in their bodies.
   using MakeCondition = Call<ConditionHandle*, GraphHandle, ContextHandle, unsigned, unsigned>;

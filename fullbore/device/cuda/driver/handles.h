@@ -14,6 +14,7 @@ using ContextHandle = struct ContextContents*;
 using StreamHandle = struct StreamContents*;
 using EventHandle = struct EventContents*;
 using ModuleHandle = struct ModuleContents*;
+using LinkHandle = struct LinkContents*;
 using FunctionHandle = struct FunctionContents*;
 using GraphHandle = struct GraphContents*;
 using NodeHandle = struct NodeContents*;
@@ -47,11 +48,16 @@ enum FunctionAttribute : int {
 
 /// What cuModuleLoadDataEx is told (CUjit_option).
 enum LoadOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
+inline constexpr int kPtxInput = 1;  ///< of cuLinkAddData: CU_JIT_INPUT_PTX
 
 inline constexpr unsigned kStreamOfItsOwn = 1;    ///< CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kEventWithoutTime = 2;  ///< CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kPinnedForAll = 1;      ///< CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int kMemoryOfHost = 1;           ///< CU_MEMORYTYPE_HOST
 inline constexpr int kMemoryOfDevice = 2;         ///< CU_MEMORYTYPE_DEVICE
+
+/// CU_STREAM_CAPTURE_MODE_RELAXED: other threads may allocate meanwhile, and code may be loaded when it is first asked for.
+inline constexpr int kCaptureRelaxed = 2;
 
 /// A kernel node of a graph (CUDA_KERNEL_NODE_PARAMS_v2).
 struct KernelNode {

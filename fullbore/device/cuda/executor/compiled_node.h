@@ -18,6 +18,10 @@ class CompiledNode final : public Kernel {
   CompiledNode(std::unique_ptr<CudaKernel> kernel, const Graph& graph, const Node& node);
 
   const std::vector<Launch>& launches() const;
+  /// Behind the launches; null: there is none.
+  const LibraryCall* library() const { return kernel_ ? kernel_->library() : nullptr; }
+  /// Of a graph: launches, and what the library makes as one.
+  size_t nodes() const { return launches().size() + (library() == nullptr ? 0 : 1); }
   /// How many operands are inputs; behind them are outputs, then scratch.
   size_t inputs() const { return inputs_; }
   /// Of inputs and outputs, in their order.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fullbore/device/cuda/executor/direct_edges.h"
+#include "fullbore/device/cuda/executor/library_calls.h"
 #include "fullbore/device/cuda/executor/merged_nodes.h"
 #include "fullbore/device/cuda/makers/launching.h"
 
@@ -146,6 +147,11 @@ std::vector<NodeHandle> GraphMaker::make_calls(GraphHandle graph, const GraphCon
     handles.push_back(handle);
     before = {handle};
   }
+  if (kernel.node->library() == nullptr) return handles;
+  const std::unique_ptr<OwnedGraph> call = captured_call(context_, *calls.front());
+  NodeHandle handle = nullptr;
+  driver.add_graph(&handle, graph, before.data(), before.size(), call->get());
+  handles.push_back(handle);
   return handles;
 }
 

@@ -15,15 +15,24 @@ KernelNode node_of(const Launch& launch) {
           .shared_bytes = static_cast<unsigned>(launch.dynamic_shared_bytes)};
 }
 
+// The driver looks at the pointer that is of the end's memory; the other one is kept for comparing nodes.
+CopyEnd copy_end(const Context& context, Address address) {
+  CopyEnd end;
+  end.device = address.value;
+  end.host = context.in_host(address);
+  if (end.host != nullptr) end.memory = kMemoryOfHost;
+  return end;
+}
+
 }  // namespace
 
-std::vector<CopyNode> copy_nodes(Address from, Address to, int64_t bytes) {
+std::vector<CopyNode> copy_nodes(const Context& context, Address from, Address to, int64_t bytes) {
   constexpr int64_t kMostBytes = int64_t{1} << 30;
   std::vector<CopyNode> nodes;
   for (int64_t offset = 0; offset < bytes; offset += kMostBytes) {
     CopyNode& node = nodes.emplace_back();
-    node.from.device = (from + offset).value;
-    node.to.device = (to + offset).value;
+    node.from = copy_end(context, from + offset);
+    node.to = copy_end(context, to + offset);
     node.width_bytes = static_cast<size_t>(std::min(kMostBytes, bytes - offset));
     node.from.pitch = node.to.pitch = node.width_bytes;
     node.from.height = node.to.height = 1;

@@ -28,8 +28,9 @@ struct ConditionalBody {
 /// One node or, of a kernel of several launches, several that follow one another.
 using NodeContent = std::variant<KernelCall, CopyNode, FillNode, ControlCall, ConditionalBody>;
 
-/// A copy's nodes: each copies a row, whose length the driver bounds by 2 GiB. They may be side by side.
-std::vector<CopyNode> copy_nodes(Address from, Address to, int64_t bytes);
+/// A copy's nodes: each copies a row, whose length the driver bounds by 2 GiB. They may be side by side. Either end may be
+/// State in the host's memory (Context::in_host).
+std::vector<CopyNode> copy_nodes(const Context& context, Address from, Address to, int64_t bytes);
 FillNode fill_node(Address to, unsigned value, unsigned element_bytes, int64_t elements);
 /// A node fills with words of 32 bits at most: both halves, side by side.
 std::vector<FillNode> number_nodes(Address to, int64_t value);

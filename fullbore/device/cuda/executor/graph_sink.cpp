@@ -49,7 +49,7 @@ void GraphSink::add(NodeContent content) {
 }
 
 void GraphSink::kernel(const LoadedKernel& kernel, std::span<const Place> operands) {
-  if (kernel.launches.empty()) return;
+  if (kernel.is_empty()) return;
   const std::vector<int64_t>& bytes = kernel.node->operand_bytes();
   for (size_t i = 0; i < operands.size(); ++i)
     touch(operands[i], i < bytes.size() ? bytes[i] : kernel.node->scratch_bytes(1),
@@ -59,7 +59,7 @@ void GraphSink::kernel(const LoadedKernel& kernel, std::span<const Place> operan
 
 void GraphSink::copy(const Place& from, const Place& to, int64_t bytes) {
   int64_t copied = 0;
-  for (const CopyNode& node : copy_nodes(from.address, to.address, bytes)) {
+  for (const CopyNode& node : copy_nodes(*context_, from.address, to.address, bytes)) {
     const auto count = static_cast<int64_t>(node.width_bytes);
     touch(behind(from, copied), count, false);
     touch(behind(to, copied), count, true);

@@ -20,6 +20,7 @@ constexpr int kWidthsOfAKind = 3;
 }  // namespace
 
 const LaunchKind* LaunchKinds::of(const LoadedKernel& kernel) {
+  if (kernel.node->library() != nullptr) return nullptr;
   const int64_t most_blocks = int64_t{kMostWaves} * multiprocessors_;
   std::string text;
   for (const LoadedLaunch& loaded : kernel.launches) {

@@ -17,7 +17,7 @@ struct LaunchKind {
 };
 
 /// The kinds of small kernels of a program. Those that fill the card by themselves have none: they gain nothing by waiting
-/// for others.
+/// for others. Nor have those that a library makes.
 class LaunchKinds {
  public:
   explicit LaunchKinds(int multiprocessors) : multiprocessors_(multiprocessors) {}

@@ -20,7 +20,9 @@ struct LoadedLaunch {
 };
 struct LoadedKernel {
   const CompiledNode* node = nullptr;
-  std::vector<LoadedLaunch> launches;
+  std::vector<LoadedLaunch> launches;  ///< before what a library makes of the node
+
+  bool is_empty() const { return node->nodes() == 0; }
 };
 
 /// Where something is in this iteration of the loops around, and where it may be in others: behind addresses from `least`
@@ -79,6 +81,8 @@ class LaunchSink {
   virtual void end_conditional();
   /// A graph whose nodes are those of launches [first, last] of the launch list.
   virtual void graph(LaunchableGraph& graph, int first, int last) = 0;
+  /// What follows comes behind copies that the run before has left. Of graphs, which are launched behind it, none is told.
+  virtual void wait_for_copies_behind() {}
   /// Around a launch of the launch list.
   virtual void begin_launch(int id) { (void)id; }
   virtual void end_launch() {}

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/device/cuda/executor/library_calls.h"
 
 namespace fullbore::cuda {
 
@@ -45,7 +46,7 @@ NodeContent& LaunchableGraph::next() {
 }
 
 void LaunchableGraph::kernel(const LoadedKernel& kernel, std::span<const Place> operands) {
-  if (kernel.launches.empty()) return;
+  if (kernel.is_empty()) return;
   const size_t made = made_of_[next_];
   auto& call = std::get<KernelCall>(next());
   FB_CHECK(call.kernel == &kernel, "a graph of '{}' is told of '{}'", call.kernel->node->node(),
@@ -60,7 +61,7 @@ void LaunchableGraph::kernel(const LoadedKernel& kernel, std::span<const Place> 
 }
 
 void LaunchableGraph::copy(const Place& from, const Place& to, int64_t bytes) {
-  for (const CopyNode& copy : copy_nodes(from.address, to.address, bytes)) {
+  for (const CopyNode& copy : copy_nodes(*context_, from.address, to.address, bytes)) {
     const size_t made = made_of_[next_];
     auto& known = std::get<CopyNode>(next());
     if (known.from.device == copy.from.device && known.to.device == copy.to.device) continue;
@@ -103,20 +104,24 @@ void LaunchableGraph::set(const Driver& driver, const GraphContents::Made& made)
   calls_.clear();
   for (const int member : made.members)
     calls_.push_back(&std::get<KernelCall>(contents_.nodes[static_cast<size_t>(member)]));
-  for (size_t i = 0; i < made.handles.size(); ++i)
+  const LoadedKernel& kernel = *calls_.front()->kernel;
+  for (size_t i = 0; i < kernel.launches.size(); ++i)
     driver.set_kernel(handle_, made.handles[i],
                       made.kind == nullptr ? &kernel_nodes_.alone(*calls_.front(), i)
                                            : &kernel_nodes_.merged(calls_, *made.kind, i));
+  // The same algorithm makes the same nodes, which the driver asks for.
+  if (kernel.node->library() != nullptr)
+    driver.set_graph(handle_, made.handles.back(), captured_call(context_, *calls_.front())->get());
 }
 
-void LaunchableGraph::launch() {
+void LaunchableGraph::launch(StreamHandle stream) {
   const Driver& driver = context_->enter();
   for (const size_t made : changed_) {
     set(driver, contents_.made[made]);
     contents_.made[made].is_changed = false;
   }
   changed_.clear();
-  driver.launch_graph(handle_, context_->main());
+  driver.launch_graph(handle_, stream);
 }
 
 }  // namespace fullbore::cuda

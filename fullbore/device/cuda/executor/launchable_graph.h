@@ -12,6 +12,9 @@ namespace fullbore::cuda {
 class OwnedGraph {
  public:
   explicit OwnedGraph(std::shared_ptr<Context> context);
+  /// One that somebody else has made.
+  OwnedGraph(std::shared_ptr<Context> context, GraphHandle handle)
+      : context_(std::move(context)), handle_(handle) {}
   ~OwnedGraph();
   OwnedGraph(const OwnedGraph&) = delete;
   OwnedGraph& operator=(const OwnedGraph&) = delete;
@@ -28,7 +31,7 @@ struct GraphContents {
   struct Made {
     std::vector<int> members;          ///< of `nodes`; several have become one
     const LaunchKind* kind = nullptr;  ///< of several
-    std::vector<NodeHandle> handles;
+    std::vector<NodeHandle> handles;   ///< what a library makes is the last
     bool is_changed = false;
   };
   std::unique_ptr<OwnedGraph> graph;
@@ -50,7 +53,8 @@ class LaunchableGraph final : public LaunchSink {
 
   /// What follows are its launches, from the first on.
   LaunchSink& begin();
-  void launch();
+  void launch() { launch(context_->main()); }
+  void launch(StreamHandle stream);
 
   void barrier() override {}
   void kernel(const LoadedKernel& kernel, std::span<const Place> operands) override;

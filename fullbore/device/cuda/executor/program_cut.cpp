@@ -29,8 +29,7 @@ class NodeCount {
   int64_t of(const RecordedLaunch& launch) const {
     switch (launch.kind) {
       case RecordedLaunch::Kind::kernel:
-        return static_cast<int64_t>(
-            dynamic_cast<const CompiledNode&>(*launch.kernel).launches().size());
+        return static_cast<int64_t>(dynamic_cast<const CompiledNode&>(*launch.kernel).nodes());
       case RecordedLaunch::Kind::copy: return 1;
       case RecordedLaunch::Kind::loop: break;
     }
@@ -65,17 +64,24 @@ std::pair<int, int> range_of(std::span<const RecordedLaunch> launches) {
 
 class Cutter {
  public:
-  Cutter(const std::shared_ptr<Context>& context, const ProgramParts& parts, LaunchKinds& kinds)
-      : context_(context), parts_(parts), kinds_(kinds) {}
+  Cutter(const std::shared_ptr<Context>& context, const ProgramParts& parts, LaunchKinds& kinds,
+         size_t first_waiting)
+      : context_(context), parts_(parts), kinds_(kinds), first_waiting_(first_waiting) {}
 
   // From the front: as much as a graph may hold, then a loop that does not fit, and so on.
   void cut(std::span<const RecordedLaunch> launches) {
     const RecordedLoop* const loop = around_.empty() ? nullptr : around_.back();
     const NodeCount count(parts_.conditional != nullptr && around_.empty());
+    const size_t first_waiting = loop == nullptr ? first_waiting_ : 0;
     for (size_t begin = 0;; ++begin) {
-      ProgramPiece piece{.begin = begin, .end = begin, .sets_index = loop != nullptr && begin == 0};
+      const bool waits = first_waiting > 0 && begin == first_waiting;
+      ProgramPiece piece{.begin = begin,
+                         .end = begin,
+                         .sets_index = loop != nullptr && begin == 0,
+                         .waits = waits};
       int64_t nodes = piece.sets_index && loop->range.index ? 2 : 0;
       for (; piece.end < launches.size(); ++piece.end) {
+        if (piece.end > begin && piece.end == first_waiting) break;
         const RecordedLaunch& next = launches[piece.end];
         const int64_t more = count.of(next);
         // Only loops can be stepped: what is none is in a graph in any case.
@@ -87,11 +93,16 @@ class Cutter {
       piece.carries = loop != nullptr && is_last;
       if (piece.carries) nodes += static_cast<int64_t>(loop->carries.size());
       left_ = std::max<int64_t>(0, left_ - nodes);
+      const bool is_empty = piece.begin == piece.end;
       if (nodes >= (loop == nullptr ? 1 : kFewestNodes)) make_graph(piece, launches);
-      if (nodes > 0) pieces_[loop].push_back(std::move(piece));
+      if (nodes > 0 || (waits && !is_empty)) pieces_[loop].push_back(std::move(piece));
       if (is_last) return;
+      if (begin == first_waiting && !is_empty) {
+        --begin;  // no loop that is stepped lies between
+        continue;
+      }
       step(launches[begin]);
-      pieces_[loop].push_back({.begin = begin, .end = begin + 1});
+      pieces_[loop].push_back({.begin = begin, .end = begin + 1, .waits = waits && is_empty});
     }
   }
   ProgramPieces take() { return std::move(pieces_); }
@@ -119,6 +130,7 @@ class Cutter {
   const std::shared_ptr<Context>& context_;
   const ProgramParts& parts_;
   LaunchKinds& kinds_;
+  size_t first_waiting_;
   int64_t left_ = kMostNodes;
   std::vector<const RecordedLoop*> around_;  ///< that the host steps, outermost first
   ProgramPieces pieces_;
@@ -127,8 +139,9 @@ class Cutter {
 }  // namespace
 
 ProgramPieces cut_program(const std::shared_ptr<Context>& context, const ProgramParts& parts,
-                          LaunchKinds& kinds, std::span<const RecordedLaunch> launches) {
-  Cutter cutter(context, parts, kinds);
+                          LaunchKinds& kinds, std::span<const RecordedLaunch> launches,
+                          size_t first_waiting) {
+  Cutter cutter(context, parts, kinds, first_waiting);
   cutter.cut(launches);
   return cutter.take();
 }

@@ -44,6 +44,7 @@ std::optional<Place> ProgramWalk::place(const std::optional<LaunchOperand>& oper
 // Pieces that a graph has are told to it, and then it is launched.
 void ProgramWalk::run(const ProgramPiece& piece, const RecordedLoop* loop,
                       std::span<const RecordedLaunch> launches) {
+  if (piece.waits) sink_->wait_for_copies_behind();
   if (!piece.graph) return make(piece, loop, launches);
   if (piece.moves) {
     LaunchSink* const sink = std::exchange(sink_, &piece.graph->begin());

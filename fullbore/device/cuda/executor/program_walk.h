@@ -31,6 +31,7 @@ struct ProgramPiece {
   size_t begin = 0, end = 0;
   /// Of an iteration: does it set the index before, does it carry values behind?
   bool sets_index = false, carries = false;
+  bool waits = false;                           ///< for copies that the run before has left
   std::shared_ptr<LaunchableGraph> graph = {};  ///< null: launch by launch
   // Of a graph:
   bool moves = false;                      ///< does it have to be told each time where things are?

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fullbore/device/cuda/executor/launchable_graph.h"
+#include "fullbore/device/cuda/executor/library_calls.h"
 
 namespace fullbore::cuda {
 namespace {
@@ -44,12 +45,24 @@ void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Place> opera
     if (code != kSuccess) throw_launch_failure(driver.wait_for_stream.name(), code, kernel, launch);
     InFlight::end(context_->card().number);
   }
+  if (kernel.node->library() == nullptr) return;
+  tell_call(kernel, operands, context_->main());
+  in_flight_.tell(launch_, launch_);
+  if (!blocking_) return;
+  if (const int code = driver.wait_for_stream.attempt(context_->main()); code != kSuccess)
+    throw_call_failure(driver.wait_for_stream.name(), code, kernel);
+  InFlight::end(context_->card().number);
 }
 
 void StreamSink::copy(const Place& from, const Place& to, int64_t bytes) {
-  if (bytes > 0)
-    context_->enter().copy(to.address.value, from.address.value, static_cast<size_t>(bytes),
-                           context_->main());
+  if (bytes <= 0) return;
+  const Driver& driver = context_->enter();
+  const auto count = static_cast<size_t>(bytes);
+  if (const std::byte* const host = context_->in_host(from.address))
+    return driver.copy_in(to.address.value, host, count, context_->main());
+  if (std::byte* const host = context_->in_host(to.address))
+    return driver.copy_out(host, from.address.value, count, context_->main());
+  driver.copy(to.address.value, from.address.value, count, context_->main());
 }
 
 void StreamSink::clear(const Place& to, int64_t bytes) {

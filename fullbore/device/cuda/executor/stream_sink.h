@@ -23,6 +23,7 @@ class StreamSink final : public LaunchSink {
   int64_t number(const Place& at, int64_t bytes) override;
   bool reads_numbers() const override { return true; }
   void graph(LaunchableGraph& graph, int first, int last) override;
+  void wait_for_copies_behind() override { context_->wait_for_copies_in_main(); }
   void begin_launch(int id) override;
   void end_launch() override;
 

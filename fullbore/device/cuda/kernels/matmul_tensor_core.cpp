@@ -1,24 +1,35 @@
-// y [batch, m, n] = c + a b of bf16 or f16, sums in f32, by tensor cores. a [batch, m, k], or [k, m] transposed; b
-// [batch, k, n], or [n, k]. c and a wide y are f32; of a narrow y c is a bias [n], added before it is rounded.
+// y [batch, m, n] = c + a b of bf16, f16, or f32 rounded to tf32, sums in f32, by tensor cores. a [batch, m, k], or [k, m]
+// transposed; b [batch, k, n], or [n, k]. c and a wide y are f32; of a narrow y c is a bias [n], added before it is rounded.
 //
-// A block makes a tile of y, each of its warps a part of 16-row and 8-column fragments. 32 of k at a time come to shared
-// memory by cp.async, three tiles in flight, in the layout that the operand has in memory: ldmatrix transposes on the way
-// to registers. Bound: a tile of 128 x 128 does 64 products for each byte that it brings from L2.
+// A block makes a tile of y, each of its warps a part of 16-row and 8-column fragments. 64 bytes of k at a time come to
+// shared memory by cp.async, three tiles in flight, in the layout that the operand has in memory: ldmatrix transposes 16-bit
+// elements on the way to registers; f32 ones that are to be transposed are read one by one, and all are rounded behind that.
+// Bound: a tile of 128 x 128 does 64 products for each byte that it brings from L2, 32 of tf32.
 #include "fullbore/device/cuda/kernels/tensor_core.h"
 
 namespace {
 
-constexpr int kDepth = 32;
 constexpr int kStages = 3;
-constexpr int kPad = 8;    // elements: rows of shared memory begin in different banks
-constexpr int kChunk = 8;  // elements of 16 bytes
+
+template <class T>
+struct ElementOf {
+  using Type = unsigned short;
+};
+template <>
+struct ElementOf<Tf32> {
+  using Type = unsigned;
+};
+/// As it lies in memory.
+template <class T>
+using Element = typename ElementOf<T>::Type;
 
 extern FB_SHARED __attribute__((aligned(16))) unsigned char dynamic_shared[];
 
 /// 16 bytes of a tile: where they go, where they lie, and how many elements are within the operand.
+template <class T>
 struct Chunk {
   unsigned to;
-  const unsigned short* from;
+  const Element<T>* from;
   int there;
 };
 
@@ -27,21 +38,54 @@ struct Problem {
   bool is_wide;  ///< y is f32
 };
 
+FB_DEVICE unsigned shared_word(unsigned address) {
+  unsigned word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
 /// Lines of one operand (rows of a, columns of b) in shared memory: [line][k], or [k][line] where lines lie contiguous.
-template <int kLines, bool kDepthLast>
+template <class T, int kLines, bool kDepthLast>
 struct Tile {
+  static constexpr int kBytesOfElement = sizeof(Element<T>);
+  static constexpr int kChunk = 16 / kBytesOfElement;
+  static constexpr int kDepth = 64 / kBytesOfElement;
+  static constexpr int kPad = kDepthLast ? kChunk : 8;  ///< elements: rows begin in different banks
   static constexpr int kOuter = kDepthLast ? kLines : kDepth;
   static constexpr int kInner = kDepthLast ? kDepth : kLines;
   static constexpr int kRow = kInner + kPad;
-  static constexpr int kBytes = kOuter * kRow * 2;
+  static constexpr int kBytes = kOuter * kRow * kBytesOfElement;
 
   FB_DEVICE static unsigned at(unsigned tile, int line, int depth) {
-    return tile + 2 * static_cast<unsigned>(kDepthLast ? line * kRow + depth : depth * kRow + line);
+    return tile + kBytesOfElement *
+                      static_cast<unsigned>(kDepthLast ? line * kRow + depth : depth * kRow + line);
+  }
+
+  /// What a lane has of four matrices of 8 lines by 16 bytes of k, as products want them: matrix i begins 8 lines behind the
+  /// first where bit kBitOfLines of i is set, and kChunk of k where the other one is.
+  template <int kBitOfLines>
+  FB_DEVICE static void fragments(unsigned (&to)[4], unsigned tile, int line0, int depth0) {
+    const int lane = thread() % kWarp, matrix = lane / 8, of_matrix = lane % 8;
+    constexpr int kBitOfDepth = 1 - kBitOfLines;
+    if constexpr (kDepthLast || kBytesOfElement == 2) {
+      const unsigned from =
+          at(tile, line0 + (matrix >> kBitOfLines & 1) * 8 + (kDepthLast ? of_matrix : 0),
+             depth0 + (matrix >> kBitOfDepth & 1) * kChunk + (kDepthLast ? 0 : of_matrix));
+      kDepthLast ? load_matrices(to, from) : load_transposed(to, from);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        to[i] = shared_word(at(tile, line0 + (i >> kBitOfLines & 1) * 8 + lane / 4,
+                               depth0 + (i >> kBitOfDepth & 1) * kChunk + lane % 4));
+    }
+    if constexpr (kBytesOfElement == 4)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[i] = rounded_to_tf32(to[i]);
   }
 
   /// `are_chunks`: may 16 bytes be read at once? Elsewhere elements are, one by one.
   template <int kThreads>
-  FB_DEVICE static void bring(unsigned tile, const unsigned short* from, int lines, int depths,
+  FB_DEVICE static void bring(unsigned tile, const Element<T>* from, int lines, int depths,
                               int line0, int depth0, bool are_chunks) {
     constexpr int kChunksOfRow = kInner / kChunk;
     constexpr int kChunks = kOuter * kChunksOfRow / kThreads;  // of a thread
@@ -53,41 +97,47 @@ struct Tile {
       const int row = e / kChunksOfRow, part = e % kChunksOfRow * kChunk;
       const int outer = outer0 + row, inner = inner0 + part;
       const int there = outer < outers ? most(0, least(kChunk, inners - inner)) : 0;
-      return Chunk{tile + 2 * static_cast<unsigned>(row * kRow + part),
-                   from + static_cast<long>(outer) * inners + inner, there};
+      return Chunk<T>{tile + kBytesOfElement * static_cast<unsigned>(row * kRow + part),
+                      from + static_cast<long>(outer) * inners + inner, there};
     };
     if (are_chunks) {
 #pragma unroll
       for (int i = 0; i < kChunks; ++i) {
-        const Chunk chunk = place(i);
-        copy_later(chunk.to, chunk.there > 0 ? chunk.from : from, 2 * chunk.there);
+        const Chunk<T> chunk = place(i);
+        copy_later(chunk.to, chunk.there > 0 ? chunk.from : from, kBytesOfElement * chunk.there);
       }
       return;
     }
 #pragma unroll 1
     for (int i = 0; i < kChunks; ++i) {
-      const Chunk chunk = place(i);
+      const Chunk<T> chunk = place(i);
 #pragma unroll 1
-      for (int word = 0; word < kChunk / 2; ++word) {
-        const unsigned low = 2 * word < chunk.there ? chunk.from[2 * word] : 0;
-        const unsigned high = 2 * word + 1 < chunk.there ? chunk.from[2 * word + 1] : 0;
-        asm volatile("st.shared.b32 [%0], %1;" ::"r"(chunk.to + 4 * word), "r"(high << 16 | low)
-                     : "memory");
+      for (int word = 0; word < 4; ++word) {
+        unsigned bits;
+        if constexpr (kBytesOfElement == 4) {
+          bits = word < chunk.there ? chunk.from[word] : 0;
+        } else {
+          const unsigned low = 2 * word < chunk.there ? chunk.from[2 * word] : 0;
+          const unsigned high = 2 * word + 1 < chunk.there ? chunk.from[2 * word + 1] : 0;
+          bits = high << 16 | low;
+        }
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(chunk.to + 4 * word), "r"(bits) : "memory");
       }
     }
   }
 };
 
-FB_DEVICE bool are_chunks(const void* base, int contiguous) {
-  return reinterpret_cast<unsigned long>(base) % 16 == 0 && contiguous % kChunk == 0;
+FB_DEVICE bool are_chunks(const void* base, int contiguous, int chunk) {
+  return reinterpret_cast<unsigned long>(base) % 16 == 0 && contiguous % chunk == 0;
 }
 
 /// Of a block: tile of y, and of each warp its part.
 template <class T, int kRows, int kColumns, int kWarpRows, int kWarpColumns, bool kTransposeA,
           bool kTransposeB>
 struct Matmul {
-  using TileA = Tile<kRows, !kTransposeA>;
-  using TileB = Tile<kColumns, kTransposeB>;
+  using TileA = Tile<T, kRows, !kTransposeA>;
+  using TileB = Tile<T, kColumns, kTransposeB>;
+  static constexpr int kDepth = TileA::kDepth, kChunk = TileA::kChunk;
   static constexpr int kStageBytes = TileA::kBytes + TileB::kBytes;
   static constexpr int kWarpsAcross = kColumns / kWarpColumns;
   static constexpr int kThreads = kRows / kWarpRows * kWarpsAcross * kWarp;
@@ -97,24 +147,16 @@ struct Matmul {
 
   FB_DEVICE static void add_stage(float (&sums)[kHigh][kWide][4], unsigned stage, int row,
                                   int column) {
-    const int lane = thread() % kWarp, matrix = lane / 8, line = lane % 8;
 #pragma unroll
-    for (int depth = 0; depth < kDepth; depth += 16) {
+    for (int depth = 0; depth < kDepth; depth += 2 * kChunk) {
       unsigned a[kHigh][4];
 #pragma unroll
-      for (int i = 0; i < kHigh; ++i) {
-        const unsigned at =
-            TileA::at(stage, row + 16 * i + matrix % 2 * 8 + (kTransposeA ? 0 : line),
-                      depth + matrix / 2 * 8 + (kTransposeA ? line : 0));
-        kTransposeA ? load_transposed(a[i], at) : load_matrices(a[i], at);
-      }
+      for (int i = 0; i < kHigh; ++i)
+        TileA::template fragments<0>(a[i], stage, row + 16 * i, depth);
 #pragma unroll
       for (int j = 0; j < kWide; j += 2) {
         unsigned b[4];
-        const unsigned at = TileB::at(stage + TileA::kBytes,
-                                      column + 8 * j + matrix / 2 * 8 + (kTransposeB ? line : 0),
-                                      depth + matrix % 2 * 8 + (kTransposeB ? 0 : line));
-        kTransposeB ? load_matrices(b, at) : load_transposed(b, at);
+        TileB::template fragments<1>(b, stage + TileA::kBytes, column + 8 * j, depth);
 #pragma unroll
         for (int i = 0; i < kHigh; ++i) {
           multiply(sums[i][j], a[i], b[0], b[1], T{});
@@ -146,27 +188,29 @@ struct Matmul {
         for (int r = 0; r < rows; ++r) {
           const long at = first + static_cast<long>(row + 16 * i + r) * problem.n + at_column;
           const float sum = staged[r * kStagedRow + lane];
-          if (problem.is_wide)
-            static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
-          else
-            store(static_cast<T*>(y) + at, c != nullptr ? c[at_column] + sum : sum);
+          if constexpr (sizeof(Element<T>) == 2)
+            if (!problem.is_wide) {
+              store(static_cast<T*>(y) + at, c != nullptr ? c[at_column] + sum : sum);
+              continue;
+            }
+          static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
         }
       warp_barrier();
     }
   }
 
-  FB_DEVICE static void run(const unsigned short* a, const unsigned short* b, const float* c,
-                            void* y, const Problem& problem) {
+  FB_DEVICE static void run(const Element<T>* a, const Element<T>* b, const float* c, void* y,
+                            const Problem& problem) {
     const int row0 = block_y() * kRows, column0 = block_x() * kColumns;
     const int warp = thread() / kWarp;
     const int row = warp / kWarpsAcross * kWarpRows, column = warp % kWarpsAcross * kWarpColumns;
     const unsigned shared = shared_address(dynamic_shared);
     const int steps = (problem.k + kDepth - 1) / kDepth;
     for (int batch = block_z(); batch < problem.batches; batch += blocks_z()) {
-      const unsigned short* const of_a = a + static_cast<long>(batch) * problem.m * problem.k;
-      const unsigned short* const of_b = b + static_cast<long>(batch) * problem.n * problem.k;
-      const bool chunks_a = are_chunks(of_a, kTransposeA ? problem.m : problem.k);
-      const bool chunks_b = are_chunks(of_b, kTransposeB ? problem.k : problem.n);
+      const Element<T>* const of_a = a + static_cast<long>(batch) * problem.m * problem.k;
+      const Element<T>* const of_b = b + static_cast<long>(batch) * problem.n * problem.k;
+      const bool chunks_a = are_chunks(of_a, kTransposeA ? problem.m : problem.k, kChunk);
+      const bool chunks_b = are_chunks(of_b, kTransposeB ? problem.k : problem.n, kChunk);
       const auto bring = [&](int step) __attribute__((device)) {
         if (step < steps) {
           const unsigned stage = shared + static_cast<unsigned>(step % kStages * kStageBytes);
@@ -198,11 +242,11 @@ struct Matmul {
 }  // namespace
 
 // Names: dtype, whether a and b are transposed, rows and columns of a block's tile. Shared memory is dynamic: kStageBytes
-// of each stage, at most 40 bytes for each line of both tiles and 16.
+// of each stage. A y of tf32 is f32 always.
 #define FB_TENSOR_CORE(T, SUFFIX, TA, TB, TILE, WARP_ROWS, WARP_COLUMNS)                           \
-  FB_KERNEL void matmul_##SUFFIX##_##TA##TB##_##TILE(                                              \
-      const unsigned short* a, const unsigned short* b, const float* c, void* y, int m, int n,     \
-      int k, int batches, int is_wide) {                                                           \
+  FB_KERNEL void matmul_##SUFFIX##_##TA##TB##_##TILE(const Element<T>* a, const Element<T>* b,     \
+                                                     const float* c, void* y, int m, int n, int k, \
+                                                     int batches, int is_wide) {                   \
     Matmul<T, TILE, TILE, WARP_ROWS, WARP_COLUMNS, TA, TB>::run(a, b, c, y,                        \
                                                                 {m, n, k, batches, is_wide != 0}); \
   }
@@ -216,3 +260,4 @@ struct Matmul {
   FB_TENSOR_CORE_TILES(T, SUFFIX, 1, 1)
 FB_TENSOR_CORE_LAYOUTS(Bf16, bf16)
 FB_TENSOR_CORE_LAYOUTS(F16, f16)
+FB_TENSOR_CORE_LAYOUTS(Tf32, tf32)

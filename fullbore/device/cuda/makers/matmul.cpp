@@ -53,9 +53,9 @@ Argument number(int64_t extent) { return value(static_cast<int32_t>(extent)); }
 // c and y may be the same bytes: an element is read by the thread that writes it.
 std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
                                  std::vector<Launch> launches, double share_of_peak,
-                                 int64_t scratch_bytes = 0) {
+                                 int64_t scratch_bytes = 0, bool tf32 = false) {
   CudaKernel::Description description{
-      .text = description_of(request),
+      .text = description_of(request) + (tf32 ? " as tf32" : ""),
       .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
                               flop_nanoseconds(request.card, matmul.flops() / share_of_peak)),
       .scratch_bytes = scratch_bytes};
@@ -230,8 +230,10 @@ std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::strin
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not) {
   const Matmul matmul(request);
   const DType dtype = request.input(0).dtype;
-  if (!is_low_precision(dtype)) {
-    *why_not = fmt::format("needs bf16 or f16, got {}", dtype_name(dtype));
+  const bool tf32 = dtype == DType::f32 && request.node.attributes.get_or("tf32", false);
+  if (!tf32 && !is_low_precision(dtype)) {
+    *why_not = fmt::format("needs bf16, f16, or f32 with engine.precision=tf32, got {}",
+                           dtype_name(dtype));
     return nullptr;
   }
   // Large tiles where they still give every multiprocessor a block.
@@ -240,14 +242,15 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
     *why_not = fmt::format("{} is too large", request.output(0).text());
     return nullptr;
   }
-  // kernels/matmul_tensor_core.cpp: three stages of 32 of k, rows padded by 8 elements.
+  // kernels/matmul_tensor_core.cpp: three stages of 32 of k, rows padded by 8 elements. f32 has half as many of k, and of
+  // padding where k lies contiguous.
   const auto stage = [&](bool depth_last) {
     return 2 * (depth_last ? tile * (32 + 8) : 32 * (tile + 8));
   };
   const int64_t shared = 3 * (stage(!matmul.transpose_a) + stage(matmul.transpose_b));
   const std::string entry =
-      fmt::format("matmul_{}_{}{}_{}", dtype_name(dtype), matmul.transpose_a ? 1 : 0,
-                  matmul.transpose_b ? 1 : 0, tile);
+      fmt::format("matmul_{}_{}{}_{}", tf32 ? "tf32" : dtype_name(dtype),
+                  matmul.transpose_a ? 1 : 0, matmul.transpose_b ? 1 : 0, tile);
   return made(
       request, matmul,
       {launch(
@@ -255,7 +258,7 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
           {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m), number(matmul.n),
            number(matmul.k), number(matmul.batches), number(request.output(0).dtype == DType::f32)},
           shared)},
-      0.6);
+      tf32 ? 0.3 : 0.6, 0, tf32);  // of the peak of bf16, of which that of tf32 is the half
 }
 
 }  // namespace fullbore::cuda
