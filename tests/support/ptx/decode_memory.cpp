@@ -38,7 +38,10 @@ void store(Lane& lane, const Instruction& i) {
 }
 
 uint64_t window_of(Space space) {
-  return space == Space::shared ? kSharedWindow : space == Space::local ? kLocalWindow : 0;
+  return space == Space::shared      ? kSharedWindow
+         : space == Space::local     ? kLocalWindow
+         : space == Space::parameter ? kParameterWindow
+                                     : 0;
 }
 void to_generic(Lane& lane, const Instruction& i) {
   slot(lane, i, 0) = slot(lane, i, 1) + window_of(i.space);
@@ -98,7 +101,7 @@ void wait_all(Lane& lane, const Instruction&) {
   lane.wait_for_copies(0);
 }
 void nothing(Lane&, const Instruction&) {}
-void show(Lane& lane, const Instruction&) { lane.show_to_products(); }
+void show(Lane& lane, const Instruction&) { lane.show_to_others(false); }
 
 Space space_of(Words words) {
   for (const std::string_view word : words) {

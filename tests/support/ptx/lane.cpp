@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "tests/support/ptx/block.h"
+#include "tests/support/ptx/cluster.h"
 
 namespace fullbore::ptx {
 
@@ -17,11 +17,15 @@ Lane::Lane(Block& block, uint32_t number)
   const Extent &size = block.launch().block, &grid = block.launch().grid, place = block.place();
   const uint32_t x = number % size.x, y = number / size.x % size.y, z = number / size.x / size.y;
   const uint32_t lane = number % 32;
-  const uint32_t values[] = {x,      y,       z,       size.x,      size.y,
-                             size.z, place.x, place.y, place.z,     grid.x,
-                             grid.y, grid.z,  lane,    number / 32, (1U << lane) - 1};
+  const uint32_t values[] = {
+      x,       y,      z,      size.x, size.y, size.z,      place.x,          place.y,
+      place.z, grid.x, grid.y, grid.z, lane,   number / 32, (1U << lane) - 1, block.rank()};
   for (const SpecialSlot& each : block.kernel().specials)
     slots_[static_cast<size_t>(each.slot)] = values[static_cast<size_t>(each.special)];
+  if (!block.kernel().has_clocks) return;
+  const uint64_t first = (block.index() - block.rank()) * block.stride();
+  clock_ = Clock(first, size_t{block.kernel().cluster} * block.stride());
+  clock_.of(block.first_thread() + number) = 1;
 }
 
 const Instruction& Lane::instruction() const {
@@ -41,8 +45,9 @@ void Lane::run(int64_t most_instructions) {
         ((slots_[static_cast<size_t>(next.guard)] & 1) != 0) == next.guard_negated) {
       ++position_;
     } else if (next.execute != nullptr) {
+      is_again_ = false;
       next.execute(*this, next);
-      ++position_;
+      if (!is_again_) ++position_;
     } else if (next.meeting != Meeting::none) {
       state_ = State::waits;
     } else if (next.target >= 0) {
@@ -63,22 +68,38 @@ void Lane::go_on(bool behind_block, bool behind_warp) {
 Access Lane::access(bool is_atomic) const {
   Access made;
   made.thread = static_cast<uint32_t>(block_.first_thread() + number_ + 1);
-  made.block_phase = block_phase_;
+  made.block_phase = clock_.is_kept() ? step_ : block_phase_;
   made.warp_phase = warp_phase_ & 0x7fffffffU;
   made.is_atomic = is_atomic ? 1 : 0;
   return made;
 }
 
+Order Lane::order() const { return {block_.stride(), clock_.is_kept() ? &clock_ : nullptr}; }
+
+bool Lane::knows(const Access& earlier) const {
+  return earlier.thread - 1 == block_.first_thread() + number_ ||
+         clock_.knows(earlier.thread - 1, earlier.block_phase);
+}
+
+void Lane::tell(Clock& others) {
+  others.join(clock_);
+  clock_.of(block_.first_thread() + number_) = ++step_ + 1;
+}
+
+void Lane::learn(const Clock& from) { clock_.join(from); }
+
 std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t alignment, bool write,
-                       bool is_atomic) {
+                       bool is_atomic, const Access* other) {
   const uint64_t told = address;
-  if (space == Space::generic && address >= kLocalWindow && address < 2 * kLocalWindow) {
-    space = Space::local;
-    address -= kLocalWindow;
-  } else if (space == Space::generic && address >= kSharedWindow && address < kLocalWindow) {
-    space = Space::shared;
-    address -= kSharedWindow;
-  }
+  if (space == Space::generic)
+    for (const auto& [window, of] : {std::pair{kSharedWindow, Space::shared},
+                                     {kLocalWindow, Space::local},
+                                     {kParameterWindow, Space::parameter}})
+      if (address >= window && address < window + kWindowBytes) {
+        space = of;
+        address -= window;
+        break;
+      }
   if (address % static_cast<uint64_t>(alignment) != 0)
     fail(fmt::format("address {:#x} is no multiple of {}", told, alignment));
   const auto within = [&](const auto& memory, const char* name) {
@@ -87,9 +108,9 @@ std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t ali
                        memory.size(), name));
   };
   const auto note = [&](AccessHistory& history, int64_t offset) {
-    const Access now = access(is_atomic);
-    if (const auto earlier = write ? history.write(offset, bytes, now, block_.stride())
-                                   : history.read(offset, bytes, now, block_.stride()))
+    const Access now = other != nullptr ? *other : access(is_atomic);
+    if (const auto earlier = write ? history.write(offset, bytes, now, order())
+                                   : history.read(offset, bytes, now, order()))
       fail_race(*earlier, told, write);
   };
   const auto offset = static_cast<int64_t>(address);
@@ -103,12 +124,13 @@ std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t ali
       within(block_.shared(), "shared memory");
       for (int64_t i = offset; i < offset + bytes; ++i)
         if (const uint32_t owner = block_.pending()[static_cast<size_t>(i)]; owner != 0)
-          fail(fmt::format("shared memory at {:#x} awaits what cp.async of thread {} brings", told,
-                           owner - 1));
-      if (write && block_.kernel().has_products) {
-        for (int64_t chunk = offset / 16; chunk <= (offset + bytes - 1) / 16; ++chunk)
-          if (block_.read_by_products()[static_cast<size_t>(chunk)] != 0)
-            fail(fmt::format("shared memory at {:#x} is written while tensor cores read it", told));
+          fail(owner == Block::kBox
+                   ? fmt::format("shared memory at {:#x} awaits a box of a tensor", told)
+                   : fmt::format("shared memory at {:#x} awaits what cp.async of thread {} brings",
+                                 told, owner - 1));
+      if (block_.mbarriers().overlap(offset, bytes))
+        fail(fmt::format("shared memory at {:#x} is an mbarrier", told));
+      if (write && clock_.is_kept()) {
         for (int64_t i = offset; i < offset + bytes; ++i)
           block_.unshown()[static_cast<size_t>(i)] = number_ + 1;
         unshown_.emplace_back(offset, bytes);
@@ -173,11 +195,19 @@ void Lane::fail(const std::string& what) const {
                           begin == std::string::npos ? line : line.substr(begin)));
 }
 
+void Lane::fail_waiting() const {
+  if (state_ == State::waits || awaited_.mbarrier == nullptr)
+    fail("it waits for ever: the others have not come, or are elsewhere");
+  const Mbarrier& of = *awaited_.mbarrier;
+  fail(fmt::format(
+      "it waits for ever: phase {} of the mbarrier at {:#x} lacks {} arrivals and {} bytes",
+      of.phase, of.offset, of.pending, of.bytes));
+}
+
 void Lane::fail_race(const Access& earlier, uint64_t address, bool write) const {
-  const uint64_t thread = earlier.thread - 1;
-  fail(fmt::format("{} {:#x}, which thread {} of block {} {} with nothing in between",
-                   write ? "writes" : "reads", address, thread % block_.stride(),
-                   thread / block_.stride(), write ? "has read or written" : "has written"));
+  fail(fmt::format("{} {:#x}, which {} {} with nothing in between", write ? "writes" : "reads",
+                   address, block_.name_of(earlier),
+                   write ? "has read or written" : "has written"));
 }
 
 }  // namespace fullbore::ptx

@@ -212,6 +212,10 @@ void meet(std::span<Lane* const> lanes, const Instruction& instruction) {
     case Meeting::mma: return product(lanes, instruction);
     case Meeting::load_matrix: return load_matrices(lanes, instruction);
     case Meeting::warpgroup_product: return warpgroup_product(lanes, instruction);
+    case Meeting::cluster_arrival:
+      for (Lane* const lane : lanes)
+        if (lane != nullptr) lane->arrive_at_cluster();
+      return;
     default: return;
   }
 }
@@ -257,8 +261,8 @@ bool decode(Words words, Instruction& made) {
     return true;
   }
   const Instruction before = made;
-  for (const auto part : {decode_meeting, decode_warpgroup, decode_carry, decode_memory,
-                          decode_conversion, decode_bits}) {
+  for (const auto part : {decode_cluster, decode_meeting, decode_warpgroup, decode_tensor_copy,
+                          decode_carry, decode_memory, decode_conversion, decode_bits}) {
     made = before;
     if (part(words, made)) return true;
   }

@@ -6,10 +6,12 @@ namespace fullbore::ptx {
 
 namespace {
 
-bool conflicts(const Access& earlier, const Access& now, uint32_t block_stride) {
+bool conflicts(const Access& earlier, const Access& now, const Order& order) {
   if (earlier.thread == 0 || earlier.thread == now.thread) return false;
   if (earlier.is_atomic != 0 && now.is_atomic != 0) return false;
   const uint32_t before = earlier.thread - 1, after = now.thread - 1;
+  if (order.clock != nullptr) return !order.clock->knows(before, earlier.block_phase);
+  const uint32_t block_stride = order.block_stride;
   if (before / block_stride != after / block_stride) return true;
   if (earlier.block_phase < now.block_phase) return false;
   constexpr uint32_t kWarp = 32;
@@ -33,25 +35,33 @@ void AccessHistory::forget() {
 }
 
 std::optional<Access> AccessHistory::read(int64_t offset, int64_t bytes, const Access& now,
-                                          uint32_t block_stride) {
+                                          const Order& order) {
   for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i) {
     Byte& byte = at(i);
-    if (conflicts(byte.writer, now, block_stride)) return byte.writer;
-    if (byte.readers[0].thread != now.thread) byte.readers[1] = byte.readers[0];
+    if (conflicts(byte.writer, now, order)) return byte.writer;
+    // What the warps of a warpgroup read they may note out of order: the later one stays.
+    const bool is_again = byte.readers[0].thread == now.thread;
+    if (is_again && byte.readers[0].block_phase > now.block_phase) continue;
+    if (!is_again) byte.readers[1] = byte.readers[0];
     byte.readers[0] = now;
   }
   return std::nullopt;
 }
 
 std::optional<Access> AccessHistory::write(int64_t offset, int64_t bytes, const Access& now,
-                                           uint32_t block_stride) {
+                                           const Order& order) {
   for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i) {
     Byte& byte = at(i);
     for (const Access* each : {&byte.writer, &byte.readers[0], &byte.readers[1]})
-      if (conflicts(*each, now, block_stride)) return *each;
+      if (conflicts(*each, now, order)) return *each;
     byte = {.writer = now, .readers = {}};
   }
   return std::nullopt;
+}
+
+void AccessHistory::end_write(int64_t offset, int64_t bytes, const Access& now) {
+  for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i)
+    at(i) = {.writer = now, .readers = {}};
 }
 
 uint64_t DeviceMemory::allocate(int64_t bytes) {

@@ -8,16 +8,25 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/ptx/clock.h"
+
 namespace fullbore::ptx {
 
 /// Who touched a byte, and when: two accesses of different threads are ordered if a barrier of their block, or of their
-/// warp, lies between them.
+/// warp, lies between them. Where threads have clocks, these tell.
 struct Access {
   uint32_t thread =
       0;  ///< number in the grid, plus 1; 0: nobody. A block begins with a multiple of its stride
-  uint32_t block_phase = 0;      ///< barriers of the block before it
+  uint32_t block_phase = 0;      ///< barriers of the block before it; or its step, by a clock
   uint32_t warp_phase : 31 = 0;  ///< barriers of the warp before it
   uint32_t is_atomic : 1 = 0;
+};
+
+/// By what an access is ordered behind others.
+struct Order {
+  uint32_t block_stride =
+      0;  ///< threads from one block to the next, a multiple of a warp, the same until all is forgotten
+  const Clock* clock = nullptr;  ///< of whoever makes it, if it has one
 };
 
 /// Of each byte of some memory who wrote it last, and who has read it since; two readers are remembered. Takes memory for
@@ -25,12 +34,11 @@ struct Access {
 class AccessHistory {
  public:
   explicit AccessHistory(size_t bytes) : pages_((bytes + kPageBytes - 1) / kPageBytes) {}
-  /// The access that conflicts with this one, if there is one; else notes it. `block_stride`: threads from one block to the
-  /// next, a multiple of a warp, the same until all is forgotten.
-  std::optional<Access> read(int64_t offset, int64_t bytes, const Access& now,
-                             uint32_t block_stride);
-  std::optional<Access> write(int64_t offset, int64_t bytes, const Access& now,
-                              uint32_t block_stride);
+  /// The access that conflicts with this one, if there is one; else notes it.
+  std::optional<Access> read(int64_t offset, int64_t bytes, const Access& now, const Order& order);
+  std::optional<Access> write(int64_t offset, int64_t bytes, const Access& now, const Order& order);
+  /// A write that was ordered behind all others when it began.
+  void end_write(int64_t offset, int64_t bytes, const Access& now);
   void forget();
 
  private:

@@ -37,7 +37,9 @@ enum class Meeting : uint8_t {
   vote,
   mma,
   load_matrix,
-  warpgroup_product
+  warpgroup_product,
+  cluster_arrival,  ///< of a warp whose threads do so together
+  cluster_barrier
 };
 
 struct Instruction {
@@ -84,7 +86,8 @@ enum class Special : uint8_t {
   nctaid_z,
   lane,
   warp,
-  lanemask_lt
+  lanemask_lt,
+  cluster_rank
 };
 struct SpecialSlot {
   int slot = 0;
@@ -107,7 +110,9 @@ struct Kernel {
   int64_t shared_bytes = 0;  ///< of variables of fixed size
   int64_t local_bytes = 0;
   std::vector<std::string> text;  ///< of the module, by line
-  bool has_products = false;      ///< of warpgroups
+  uint32_t cluster = 1;           ///< blocks, one beside the other along x
+  /// Has products of warpgroups, mbarriers or barriers of clusters: its threads have clocks.
+  bool has_clocks = false;
 };
 
 /// A variable in global memory.

@@ -29,7 +29,8 @@ constexpr std::pair<std::string_view, Special> kSpecials[] = {
     {"%nctaid.z", Special::nctaid_z},
     {"%laneid", Special::lane},
     {"%warpid", Special::warp},
-    {"%lanemask_lt", Special::lanemask_lt}};
+    {"%lanemask_lt", Special::lanemask_lt},
+    {"%cluster_ctarank", Special::cluster_rank}};
 
 /// A variable that is declared: ".shared .align 16 .b8 name[128] = {1, 2}".
 struct Variable {
@@ -190,11 +191,7 @@ class Parser {
         tokens_.take_if(",");
       }
     }
-    while (tokens_.peek() != "{") {
-      if (tokens_.at_end()) tokens_.fail("a kernel without a body");
-      tokens_.take();  // .maxntid 256, 1, 1
-    }
-    tokens_.take();
+    promises();
     while (!tokens_.take_if("}")) statement();
     for (const auto& [index, label, line] : branches_) {
       const auto found = labels_.find(label);
@@ -208,6 +205,24 @@ class Parser {
     kernel_.local_bytes = local_;
     kernel_.text = lines_;
     module_.kernels[kernel_.name] = std::move(kernel_);
+  }
+
+  // ".maxntid 256, 1, 1" and others, up to the body. ".explicitcluster" says no more than that there are clusters.
+  void promises() {
+    bool is_explicit = false;
+    while (!tokens_.take_if("{")) {
+      if (tokens_.at_end()) tokens_.fail("a kernel without a body");
+      const std::string_view word = tokens_.take();
+      is_explicit |= word == ".explicitcluster";
+      if (word != ".reqnctapercluster") continue;
+      const int64_t blocks = integer();
+      kernel_.cluster = static_cast<uint32_t>(blocks);
+      kernel_.has_clocks = true;
+      bool is_line = blocks >= 1 && blocks <= 8;
+      while (tokens_.take_if(",")) is_line &= integer() == 1;
+      if (!is_line) tokens_.fail("a cluster is of 1 to 8 blocks, beside one another along x");
+    }
+    if (is_explicit && !kernel_.has_clocks) tokens_.fail("a cluster of a size that is not said");
   }
 
   void place_in_kernel(const Variable& made) {
@@ -308,7 +323,7 @@ class Parser {
     return std::nullopt;
   }
 
-  // "[%rd1+-16]", "[name]", "[name+4]".
+  // "[%rd1+-16]", "[name]", "[name+4]"; of boxes of tensors "[map, {%r1, %r2, %r3}]".
   void address(Instruction& made) {
     std::string_view base = tokens_.take();
     is_passed_ = passed_.contains(base);
@@ -316,10 +331,17 @@ class Parser {
     made.slots[static_cast<size_t>(made.operands++)] = slot_of(base);
     int64_t offset = 0;
     while (!tokens_.take_if("]")) {
+      if (tokens_.take_if(",")) {
+        if (tokens_.peek() != "{") tokens_.fail("coordinates were expected");
+        operand(made);
+        continue;
+      }
       tokens_.take_if("+");
       offset += integer();
     }
-    (addresses_met_++ == 0 ? made.offset : made.second_offset) = offset;
+    if (addresses_met_ > 1 && offset != 0) tokens_.fail("an offset of a third address");
+    if (addresses_met_ < 2) (addresses_met_ == 0 ? made.offset : made.second_offset) = offset;
+    ++addresses_met_;
   }
 
   void operand(Instruction& made) {
@@ -394,7 +416,8 @@ class Parser {
       throw Fault(
           fmt::format("PTX, line {}: the instruction '{}' is not known", made.line, opcode));
     if (is_passed_ && made.space == Space::parameter) made.space = Space::local;
-    kernel_.has_products |= made.meeting == Meeting::warpgroup_product;
+    kernel_.has_clocks |= words[0] == "wgmma" || words[0] == "mbarrier" ||
+                          (words[0] == "barrier" && words[1] == "cluster");
     kernel_.code.push_back(made);
   }
 

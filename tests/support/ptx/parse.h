@@ -32,9 +32,12 @@ Execute driver_function(std::string_view name);
 
 /// Fills in what the words of an opcode mean: "add", "rn", "f32". The operands have been read. False: it is not known.
 bool decode(std::span<const std::string_view> words, Instruction& instruction);
-// Three of its parts: what reads and writes memory, what threads do together, and what tensor cores do beside them.
+// Some of its parts: what reads and writes memory, what threads do together, what tensor cores do beside them, mbarriers and
+// the barrier of a cluster, and copies of boxes of tensors.
 bool decode_memory(std::span<const std::string_view> words, Instruction& instruction);
 bool decode_meeting(std::span<const std::string_view> words, Instruction& instruction);
 bool decode_warpgroup(std::span<const std::string_view> words, Instruction& instruction);
+bool decode_cluster(std::span<const std::string_view> words, Instruction& instruction);
+bool decode_tensor_copy(std::span<const std::string_view> words, Instruction& instruction);
 
 }  // namespace fullbore::ptx

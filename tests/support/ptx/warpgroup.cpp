@@ -2,6 +2,7 @@
 // 16 rows of the 64: that the four of a warpgroup make the same products is looked at when a block ends.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -51,8 +52,7 @@ struct Operand {
 };
 
 /// Reads `lines` of an operand by the first lane of a warp: [line][k].
-std::vector<float> read(Lane& leader, const Operand& operand, int line0, int lines, bool is_bf16,
-                        std::vector<uint32_t>& chunks) {
+std::vector<float> read(Lane& leader, const Operand& operand, int line0, int lines, bool is_bf16) {
   std::vector<float> values(static_cast<size_t>(lines * kDepth));
   const int outers = operand.is_across ? kDepth : lines;
   const int inners = operand.is_across ? lines : kDepth;
@@ -63,7 +63,6 @@ std::vector<float> read(Lane& leader, const Operand& operand, int line0, int lin
       const uint64_t address = operand.address(line0 + line(0), depth(0));
       std::array<uint16_t, 8> bits{};
       std::memcpy(bits.data(), leader.read_for_products(address, kChunkBytes), sizeof(bits));
-      chunks.push_back(static_cast<uint32_t>(address / kChunkBytes));
       for (int i = 0; i < 8; ++i)
         values[static_cast<size_t>(line(i) * kDepth + depth(i))] =
             is_bf16 ? bf16_to_f32(bits[static_cast<size_t>(i)])
@@ -92,16 +91,14 @@ void warpgroup_product(std::span<Lane* const> lanes, const Instruction& i) {
     for (int operand = 0; operand < 7; ++operand)
       if (slot(*lane, i, operand) != slot(leader, i, operand))
         lane->fail("operands of a product differ among the lanes of a warp");
-  std::vector<uint32_t> chunks;
   const int row0 = static_cast<int>(leader.number() / kLanes % 4) * kRows;
   const Operand of_a(leader, slot(leader, i, 0), slot(leader, i, 5) != 0);
   const Operand of_b(leader, slot(leader, i, 1), slot(leader, i, 6) != 0);
-  const std::vector<float> a = read(leader, of_a, row0, kRows, is_bf16, chunks);
-  const std::vector<float> b = read(leader, of_b, 0, columns, is_bf16, chunks);
+  const std::vector<float> a = read(leader, of_a, row0, kRows, is_bf16);
+  const std::vector<float> b = read(leader, of_b, 0, columns, is_bf16);
   for (size_t lane = 0; lane < kLanes; ++lane) {
     std::vector<float>& sums =
-        lanes[lane]->begin_product(i, {slot(leader, i, 0), slot(leader, i, 1)}, adds,
-                                   lane == 0 ? std::move(chunks) : std::vector<uint32_t>{});
+        lanes[lane]->begin_product(i, {slot(leader, i, 0), slot(leader, i, 1)}, adds);
     for (size_t e = 0; e < sums.size(); ++e) {
       const size_t row = lane / 4 + e % 4 / 2 * 8, column = e / 4 * 8 + lane % 4 * 2 + e % 2;
       double sum = static_cast<double>(sums[e]);
@@ -113,8 +110,11 @@ void warpgroup_product(std::span<Lane* const> lanes, const Instruction& i) {
   }
 }
 
+// A product of a group that the warpgroup has not waited for reads until then: whoever writes there has to know that it is over.
 const std::byte* Lane::read_for_products(uint64_t address, int64_t bytes) {
-  const std::byte* const from = reach(Space::shared, address, bytes, bytes, false);
+  const Access by{.thread = static_cast<uint32_t>(block_.warpgroup_number(number_) + 1),
+                  .block_phase = groups_committed_};
+  const std::byte* const from = reach(Space::shared, address, bytes, bytes, false, false, &by);
   for (auto i = static_cast<size_t>(address); i < address + static_cast<uint64_t>(bytes); ++i)
     if (const uint32_t owner = block_.unshown()[i]; owner != 0)
       fail(
@@ -124,20 +124,27 @@ const std::byte* Lane::read_for_products(uint64_t address, int64_t bytes) {
   return from;
 }
 
-void Lane::show_to_products() {
+void Lane::show_to_others(bool mbarriers_alone) {
   const Access now = access(false);
-  for (const auto& [offset, bytes] : unshown_)
+  std::erase_if(unshown_, [&](const std::pair<int64_t, int64_t>& written) {
+    const auto [offset, bytes] = written;
+    Mbarrier* const mbarrier = block_.mbarriers().find(offset);
+    if (mbarriers_alone && mbarrier == nullptr) return false;
     for (int64_t i = offset; i < offset + bytes; ++i)
       if (uint32_t& owner = block_.unshown()[static_cast<size_t>(i)]; owner == number_ + 1) {
         owner = 0;
         // Who reads it has to come behind the fence.
-        block_.shared_history().write(i, 1, now, block_.stride());
+        if (mbarrier != nullptr)
+          mbarrier->shown = now;
+        else
+          block_.shared_history().write(i, 1, now, order());
       }
-  unshown_.clear();
+    return true;
+  });
 }
 
 std::vector<float>& Lane::begin_product(const Instruction& i, std::array<uint64_t, 2> operands,
-                                        bool adds, std::vector<uint32_t> chunks) {
+                                        bool adds) {
   PendingSums& sums = sums_[i.sums.front()];
   if (sums.products == 0) {
     if (!are_sums_ordered_) fail("no wgmma.fence since the sums could be touched");
@@ -154,22 +161,21 @@ std::vector<float>& Lane::begin_product(const Instruction& i, std::array<uint64_
   for (const int each : i.sums) slots_[static_cast<size_t>(each)] = block_.noise();
   sums.instruction = &i;
   ++sums.products;
-  for (const uint32_t chunk : chunks) ++block_.read_by_products()[chunk];
   for (const uint64_t each : {static_cast<uint64_t>(position_), operands[0], operands[1]})
     products_made_ = products_made_ * 0x9e3779b97f4a7c15 + each + 1;
-  products_.back().push_back({.sums = i.sums.front(), .chunks = std::move(chunks)});
+  products_.back().push_back(i.sums.front());
   return sums.values;
 }
 
+// Products are made by the four warps together: none is over before all have begun it.
 void Lane::wait_for_products(int64_t groups_left) {
+  const auto over = static_cast<uint32_t>(std::max<int64_t>(groups_committed_ - groups_left, 0));
+  if (!block_.have_committed(number_, over)) return sleep({.groups = over});
+  uint32_t& known = clock_.of(block_.warpgroup_number(number_));
+  known = std::max(known, over);
   while (static_cast<int64_t>(products_.size()) - 1 > groups_left) {
-    for (const PendingProduct& product : products_.front()) {
-      for (const uint32_t chunk : product.chunks) {
-        --block_.read_by_products()[chunk];
-        reach(Space::shared, chunk * static_cast<uint64_t>(kChunkBytes), kChunkBytes, kChunkBytes,
-              false);  // until now
-      }
-      PendingSums& sums = sums_.at(product.sums);
+    for (const int first_sum : products_.front()) {
+      PendingSums& sums = sums_.at(first_sum);
       if (--sums.products > 0) continue;
       are_sums_ordered_ = false;
       for (size_t e = 0; e < sums.values.size(); ++e)
