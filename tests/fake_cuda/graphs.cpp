@@ -102,6 +102,11 @@ std::function<void()> made_by(const KernelNode& kernel) {
       {kernel.block_x, kernel.block_y, kernel.block_z}, kernel.shared_bytes, kernel.arguments);
 }
 
+int refusal_of(const KernelNode& kernel) {
+  return fullbore::fake_cuda::refusal_of(*reinterpret_cast<Function*>(kernel.function),
+                                         {kernel.grid_x, kernel.grid_y, kernel.grid_z});
+}
+
 // One end may be pinned memory of the host, which has to be there when the node is made.
 std::function<void()> made_by(Card& card, const CopyNode& copy) {
   const auto is_known = [](const CopyEnd& end) {
@@ -170,6 +175,7 @@ int cuGraphAddKernelNode_v2(NodeHandle* node, GraphHandle graph, const NodeHandl
                             size_t count, const KernelNode* kernel) {
   const Entry entry("cuGraphAddKernelNode_v2");
   if (entry.code() != 0) return entry.code();
+  if (const int refusal = refusal_of(*kernel); refusal != 0) return refusal;
   return add(node, graph, before, count,
              reinterpret_cast<Function*>(kernel->function)->kernel->name, made_by(*kernel));
 }
@@ -215,6 +221,7 @@ int cuGraphExecKernelNodeSetParams_v2(GraphExecHandle exec, NodeHandle node,
                                       const KernelNode* kernel) {
   const Entry entry("cuGraphExecKernelNodeSetParams_v2");
   if (entry.code() != 0) return entry.code();
+  if (const int refusal = refusal_of(*kernel); refusal != 0) return refusal;
   return set(exec, node, made_by(*kernel));
 }
 

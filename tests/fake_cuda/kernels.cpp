@@ -26,6 +26,10 @@ namespace ptx = fullbore::ptx;
 
 namespace fullbore::fake_cuda {
 
+int refusal_of(const Function& function, ptx::Extent grid) {
+  return grid.x % function.kernel->cluster == 0 ? cuda::kSuccess : kInvalidClusterSize;
+}
+
 std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Extent block,
                                 unsigned shared_bytes, void** arguments) {
   constexpr uint64_t kMostThreads = 1024;
@@ -33,6 +37,7 @@ std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Exten
   const ptx::Kernel& kernel = *function.kernel;
   if (grid.count() == 0 || block.count() == 0 || block.count() > kMostThreads ||
       grid.y > kMostRows || grid.z > kMostRows || block.z > 64 ||
+      refusal_of(function, grid) != cuda::kSuccess ||
       shared_bytes > function.most_dynamic_shared_bytes ||
       kernel.shared_bytes + shared_bytes > machine().told.shared_bytes)
     return {};
@@ -131,6 +136,9 @@ int cuLaunchKernel(FunctionHandle handle, unsigned grid_x, unsigned grid_y, unsi
                    StreamHandle stream, void** arguments, void**) {
   const Entry entry("cuLaunchKernel");
   if (entry.code() != 0) return entry.code();
+  const int refusal =
+      fullbore::fake_cuda::refusal_of(function_of(handle), {grid_x, grid_y, grid_z});
+  if (refusal != 0) return refusal;
   auto launch =
       fullbore::fake_cuda::launch_of(function_of(handle), {grid_x, grid_y, grid_z},
                                      {block_x, block_y, block_z}, shared_bytes, arguments);

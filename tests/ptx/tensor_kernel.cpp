@@ -5,17 +5,22 @@
 
 #include <cstring>
 
+#include "fullbore/base/dtype.h"
 #include "tests/support/ptx/machine.h"
 #include "tests/support/ptx/tensor_map.h"
 
 namespace fullbore::ptx {
+
+uint16_t TensorOf16::element(int64_t index) const {
+  return is_bf16 ? f32_to_bf16(static_cast<float>(index % 7)) : static_cast<uint16_t>(index + 1);
+}
 
 uint16_t TensorOf16::at(int64_t inner, int64_t middle, int64_t outer) const {
   const std::array<int64_t, 3> place = {inner, middle, outer};
   for (size_t d = 0; d < 3; ++d)
     if (place[d] < 0 || place[d] >= static_cast<int64_t>(extents[d])) return 0;
   const auto width = static_cast<int64_t>(extents[0]), height = static_cast<int64_t>(extents[1]);
-  return static_cast<uint16_t>(1 + (outer * height + middle) * width + inner);
+  return element((outer * height + middle) * width + inner);
 }
 
 std::string TensorLaunch::text(const std::string& body) const {
@@ -43,7 +48,7 @@ std::vector<uint32_t> TensorLaunch::run(const std::string& body) const {
   const auto bytes = static_cast<int64_t>(2 * width * height * depth);
   const uint64_t of_tensor = memory.allocate(bytes);
   auto* const elements = reinterpret_cast<uint16_t*>(memory.at(of_tensor, bytes).data());
-  for (int64_t i = 0; i < bytes / 2; ++i) elements[i] = static_cast<uint16_t>(i + 1);
+  for (int64_t i = 0; i < bytes / 2; ++i) elements[i] = tensor.element(i);
   const std::array<uint64_t, 2> strides = {2 * width, 2 * width * height};
   const std::array<uint32_t, 3> each = {1, 1, 1};
   alignas(kTensorMapAlignment) std::array<std::byte, kTensorMapBytes> map{};

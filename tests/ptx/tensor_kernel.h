@@ -6,14 +6,16 @@
 
 namespace fullbore::ptx {
 
-/// A tensor of 16-bit numbers 1, 2, 3 ... and the box of it that copies bring.
+/// A tensor of 16-bit numbers 1, 2, 3 ..., or of bf16 0 to 6 over and over, and the box of it that copies bring.
 struct TensorOf16 {
   std::array<uint64_t, 3> extents = {64, 48, 1};
   std::array<uint32_t, 3> box = {64, 8, 1};
   int swizzle = 3;  ///< as cuTensorMapEncodeTiled has it
   int dtype = 1;
   int fill = 0;
+  bool is_bf16 = false;
 
+  uint16_t element(int64_t index) const;
   /// Of these coordinates; 0 outside.
   uint16_t at(int64_t inner, int64_t middle, int64_t outer) const;
 };
