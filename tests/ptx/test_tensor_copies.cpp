@@ -140,6 +140,15 @@ TEST(PtxTensorCopies, WhatACardWouldNotDoIsRefused) {
   EXPECT_THAT(launch.fault_of(over), HasSubstr("is brought over an mbarrier"));
 }
 
+TEST(PtxTensorCopies, BoxesBeyondSharedMemoryAreRefused) {
+  for (const auto& [outer, expected] :
+       {std::pair{256U, "a box of 8388608 bytes, of 232448 at most"},
+        {2U, "a box of 65536 bytes at 0x400 of block 0 is not within the 9216 bytes"}}) {
+    const TensorLaunch launch{.tensor = {.box = {64, 256, outer}}, .threads = 128};
+    EXPECT_THAT(launch.fault_of(copy_of_one({0, 0, 0}, 1024)), HasSubstr(expected));
+  }
+}
+
 TEST(PtxTensorCopies, EachWaitAndOrderIsMissed) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     const TensorLaunch launch{.threads = 128, .seed = seed};

@@ -95,6 +95,8 @@ void Lane::copy_box(uint64_t to, uint64_t map, std::span<const int32_t> at, uint
   const TensorMap of = read_map(*this, map);
   if (static_cast<size_t>(of.rank) != at.size())
     fail(fmt::format("{} coordinates of a tensor of {} dimensions", at.size(), of.rank));
+  if (of.box_bytes() > kMostSharedBytes)
+    fail(fmt::format("a box of {} bytes, of {} at most", of.box_bytes(), kMostSharedBytes));
   const Place first = place_of(to), first_mbarrier = place_of(mbarrier);
   if (first.block != first_mbarrier.block) fail("a box and its mbarrier are in different blocks");
   const int64_t period = static_cast<int64_t>(kRowBytes) << of.swizzle;
