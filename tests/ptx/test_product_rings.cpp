@@ -93,6 +93,11 @@ TEST(PtxProductRings, EachWaitIsMissed) {
         launch.fault_of(replaced(body, "wait_group.sync.aligned 0", "wait_group.sync.aligned 1")),
         AnyOf(is_race, HasSubstr("no wgmma.fence")))
         << seed;
+    // Of one unit alone, behind others that were waited for.
+    EXPECT_THAT(launch.fault_of(replaced(
+                    body, wait, "setp.eq.u32 %p6, %r4, 2;\n@%p6 bra OVER;\n" + wait + "OVER:\n")),
+                is_race)
+        << seed;
     EXPECT_THAT(launch.fault_of(without(without(body, "BROUGHT try"), "BROUGHT again")),
                 AnyOf(is_race, HasSubstr("with nothing in between"), HasSubstr("waits for ever"),
                       HasSubstr("arrivals at the mbarrier")))

@@ -120,6 +120,10 @@ TEST(PtxTensorCopies, WhatACardWouldNotDoIsRefused) {
          "is brought over what another copy brings");
   faults(copy, fmt::format("st.shared.u32 [%r2+64], %r0;\n{} [%r2]", kCopy3d),
          "thread 0 has made no fence.proxy.async since it wrote");
+  faults(copy,
+         fmt::format("st.shared.u32 [%r2+64], %r0;\nfence.mbarrier_init.release.cluster;\n{} [%r2]",
+                     kCopy3d),
+         "thread 0 has made no fence.proxy.async since it wrote");
   EXPECT_EQ(
       launch.fault_of(replaced(
           body, copy,

@@ -39,10 +39,7 @@ std::optional<Access> AccessHistory::read(int64_t offset, int64_t bytes, const A
   for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i) {
     Byte& byte = at(i);
     if (conflicts(byte.writer, now, order)) return byte.writer;
-    // What the warps of a warpgroup read they may note out of order: the later one stays.
-    const bool is_again = byte.readers[0].thread == now.thread;
-    if (is_again && byte.readers[0].block_phase > now.block_phase) continue;
-    if (!is_again) byte.readers[1] = byte.readers[0];
+    if (byte.readers[0].thread != now.thread) byte.readers[1] = byte.readers[0];
     byte.readers[0] = now;
   }
   return std::nullopt;
