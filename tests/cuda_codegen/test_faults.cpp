@@ -80,6 +80,9 @@ TEST(PtxFaults, ASumHasOneOrder) {
   EXPECT_EQ(sum.kernel->launches().size(), 2U);
   const std::vector<char> bits = sum.run()[0].bytes();
   for (uint64_t seed = 2; seed < 5; ++seed) EXPECT_EQ(sum.run({}, seed)[0].bytes(), bits);
+  const Case by_warps({DType::f32, {320001}}, [](Tensor x) { return reduce_sum(x, {0}); });
+  const std::vector<char> more = by_warps.run()[0].bytes();
+  for (uint64_t seed = 2; seed < 4; ++seed) EXPECT_EQ(by_warps.run({}, seed)[0].bytes(), more);
 }
 
 TEST(PtxFaults, WhatIsNotLoweredIsSaid) {

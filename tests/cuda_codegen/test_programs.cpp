@@ -53,6 +53,17 @@ TEST(PtxPrograms, Softmax) {
   expect_right({f32({3, 20, 37})}, [](const Operands& x) { return Operands{softmax(x[0], 1)}; });
 }
 
+// By blocks of 1024 threads: rows of 16384 numbers that are read more than once, by 16 bytes and one by one.
+TEST(PtxPrograms, LongRowsThatAreReadAgain) {
+  for (int64_t width : {16384, 20001})
+    expect_right({f32({3, width}), {DType::bf16, {3, width}}}, [](const Operands& x) {
+      const Tensor wide = cast(x[1], DType::f32);
+      const Tensor centred = wide - reduce_max(wide, {1}, true);
+      return Operands{softmax(x[0]),
+                      cast(centred / reduce_sum(exp(centred), {1}, true), DType::bf16)};
+    });
+}
+
 TEST(PtxPrograms, LayerNormWithItsStatistics) {
   for (int64_t width : {3, 129, 768})
     expect_right({f32({11, width}), f32({width}), f32({width})}, [](const Operands& x) {
@@ -83,6 +94,17 @@ TEST(PtxPrograms, LongSumsOfFewResults) {
   expect_right({{DType::bf16, {6000, 5}}}, [](const Operands& x) {
     const Tensor wide = cast(x[0], DType::f32);
     return Operands{sqrt(reduce_sum(wide * wide, {0})), reduce_sum(wide, {0})};
+  });
+}
+
+// Of so many chunks that a warp combines them for each result: 40 of a row, 79 of five columns.
+TEST(PtxPrograms, SumsOfManyChunks) {
+  expect_right({f32({320001})}, [](const Operands& x) {
+    return Operands{reduce_sum(x[0] * x[0], {0}), reduce_max(x[0], {0})};
+  });
+  expect_right({{DType::bf16, {40001, 5}}, f32({5})}, [](const Operands& x) {
+    const Tensor wide = cast(x[0], DType::f32);
+    return Operands{sqrt(reduce_sum(wide * wide, {0})) * x[1], reduce_sum(wide, {0})};
   });
 }
 

@@ -68,12 +68,13 @@ Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) 
                             .arguments = arguments});
   if (mapping.splits) {
     const int64_t results = result_count(kernel);
+    const int64_t threads = results * (mapping.combines_by_warps ? 32 : 1);
     const auto reduced = static_cast<int64_t>(reductions(kernel).size());
     piece.scratch_bytes = results * mapping.chunks * reduced * kPartialBytes;
     piece.launches.push_back(
         {.module = code.module,
          .entry = code.combines,
-         .grid = {static_cast<uint32_t>((results + kMostThreads - 1) / kMostThreads), 1, 1},
+         .grid = {static_cast<uint32_t>((threads + kMostThreads - 1) / kMostThreads), 1, 1},
          .block = {kMostThreads, 1, 1},
          .arguments = std::move(arguments)});
   }
@@ -86,7 +87,8 @@ bool shares_reads(const jit::LoweredPiece& piece, int input) {
   const jit::KernelIr& kernel = piece.kernel;
   const jit::LoopPlacement placement = jit::place_in_loops(kernel, false);
   const ThreadMapping mapping = map_threads(kernel, placement);
-  if (mapping.kind == ThreadMapping::Kind::map || mapping.group == 1) return false;
+  if (mapping.kind == ThreadMapping::Kind::map) return false;
+  if (mapping.group == 1 && !mapping.combines_by_warps) return false;
   for (size_t id = 0; id < kernel.instructions.size(); ++id) {
     const jit::Instruction& each = kernel.instructions[id];
     if (each.kind == jit::Instruction::Kind::load && placement.scope[id] <= jit::Scope::row &&

@@ -65,6 +65,7 @@ void PtxEmitter::emit() {
                                      llvm::Function::ExternalLinkage, name_, module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->setDoesNotThrow();
+  if (mapping_.rereads) bound_threads(kMostRowThreads);
   for (llvm::Argument& argument : function_->args()) {
     const size_t index = argument.getArgNo();
     if (index < kernel_.buffers.size())
@@ -91,6 +92,16 @@ void PtxEmitter::emit() {
   else
     emit_columns();
   b_.CreateBr(done_);
+}
+
+// LLVM reads an annotation of the module, since 21 an attribute of the function.
+void PtxEmitter::bound_threads(uint32_t most) {
+  function_->addFnAttr("nvvm.maxntid", std::to_string(most));
+  llvm::LLVMContext& context = module_.getContext();
+  module_.getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(context, "maxntidx"),
+                    llvm::ConstantAsMetadata::get(b_.getInt32(most))}));
 }
 
 void PtxEmitter::emit_prologue() {

@@ -39,6 +39,8 @@ class PtxEmitter {
 
   // --- structure (ptx_emitter.cpp)
   void emit_prologue();
+  /// Of a block: ptxas gives each as many registers as all may have.
+  void bound_threads(uint32_t most);
   void enter_row(Value row);
   void leave_unless(Value condition);
   void emit_loop(Value begin, Value end, Value step, const Body& body);
@@ -80,7 +82,13 @@ class PtxEmitter {
   Value combine_column(size_t id, Value own);
   Value scan_value(size_t id, int copy);
   Value shuffled(llvm::Intrinsic::ID kind, Value x, Value by, Value clamp);
+  /// Of so many lanes, a power of two: each gets what all of them have.
+  Value combine_lanes(const jit::Instruction& instruction, Value own, int lanes);
   Value group_mask() const;
+  /// Warps of a block at most, which each have a slot of shared memory.
+  uint32_t most_warps() const {
+    return static_cast<uint32_t>(mapping_.rereads ? kMostRowThreads : kMostThreads) / 32;
+  }
   void write_partial(size_t id, Value result);
   Value partial_pointer(size_t id, Value chunk, Value result);
   Value to_word(Value x) const;  // 32 or 64 bits

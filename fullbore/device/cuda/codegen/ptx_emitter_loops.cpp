@@ -238,11 +238,19 @@ void PtxEmitter::emit_column_points(int walk, Value begin, Value end, Value memb
   });
 }
 
-// What chunks have reduced, in their order; then what the row does with it.
+// What chunks have reduced; then what the row does with it.
 void PtxEmitter::emit_combination() {
+  constexpr int64_t kWarp = 32;
+  Value first_chunk = number(0), next_chunk = number(1), writes = b_.getTrue();
   Value thread = b_.CreateAdd(b_.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
                                            special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)),
                               special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+  if (mapping_.combines_by_warps) {
+    first_chunk = b_.CreateURem(thread, number(kWarp));
+    next_chunk = number(kWarp);
+    writes = b_.CreateICmpEQ(first_chunk, number(0));
+    thread = b_.CreateUDiv(thread, number(kWarp));  // of results from here on
+  }
   Value row = thread, results = parameter(Layout::kRows);
   Value lanes = parameter(Layout::kLanes);
   if (kernel_.columns()) {
@@ -259,7 +267,7 @@ void PtxEmitter::emit_combination() {
   emit_uniform(Scope::row, 0);
   reset_accumulators(0);
   const std::vector<size_t> ids = reductions(kernel_);
-  emit_loop(number(0), parameter(Layout::kLanesPerItem), number(1), [&](Value chunk) {
+  emit_loop(first_chunk, parameter(Layout::kLanesPerItem), next_chunk, [&](Value chunk) {
     for (size_t id : ids) {
       llvm::Type* type = scalars_.vector_type(kernel_.instructions[id].dtype);
       llvm::Type* word = to_word(llvm::PoisonValue::get(type))->getType();
@@ -268,11 +276,13 @@ void PtxEmitter::emit_combination() {
       b_.CreateStore(combine(kernel_.instructions[id], sum, part), accumulator(id, 0));
     }
   });
-  for (size_t id : ids)
-    values_[id] = {
-        b_.CreateLoad(scalars_.vector_type(kernel_.instructions[id].dtype), accumulator(id, 0))};
+  for (size_t id : ids) {
+    const jit::Instruction& instruction = kernel_.instructions[id];
+    Value own = b_.CreateLoad(scalars_.vector_type(instruction.dtype), accumulator(id, 0));
+    values_[id] = {mapping_.combines_by_warps ? combine_lanes(instruction, own, kWarp) : own};
+  }
   emit_uniform(Scope::row, 1);
-  emit_row_stores(b_.getTrue());
+  emit_row_stores(writes);
 }
 
 void PtxEmitter::emit_element(int walk) {

@@ -18,7 +18,6 @@ using Kind = Instruction::Kind;
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kMostWarps = kMostThreads / kWarp;
 constexpr uint32_t kLastLane = kWarp - 1;
 constexpr unsigned kShared = 3;  // address space of NVPTX
 const llvm::ArrayRef<llvm::Type*> kNoTypes;
@@ -47,7 +46,7 @@ void PtxEmitter::barrier() {
 
 // Of the lanes that share a row with this one.
 llvm::Value* PtxEmitter::group_mask() const {
-  if (mapping_.group == 0 || mapping_.group == kWarp) return b_.getInt32(~0U);
+  if (combines_ || mapping_.group == 0 || mapping_.group == kWarp) return b_.getInt32(~0U);
   const auto group = static_cast<uint32_t>(mapping_.group);
   Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   Value first = b_.CreateAnd(thread, b_.getInt32(kLastLane & ~(group - 1)));
@@ -121,13 +120,10 @@ llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
     return own;
   }
   const int group = mapping_.group == 0 ? kWarp : mapping_.group;
-  for (int distance = group / 2; distance >= 1; distance /= 2)
-    own = combine(instruction, own,
-                  shuffled(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, own,
-                           b_.getInt32(static_cast<uint32_t>(distance)), b_.getInt32(kLastLane)));
+  own = combine_lanes(instruction, own, group);
   if (mapping_.group > 0) return own;
   Value word = to_word(own);
-  Value slots = shared_slots(id, word->getType(), kMostWarps);
+  Value slots = shared_slots(id, word->getType(), most_warps());
   Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   emit_if(b_.CreateICmpEQ(b_.CreateAnd(thread, b_.getInt32(kLastLane)), b_.getInt32(0)), [&] {
     Value warp = b_.CreateLShr(thread, llvm::ConstantInt::get(i32, 5));
@@ -142,16 +138,20 @@ llvm::Value* PtxEmitter::combine_warps(size_t id, Value own) {
   llvm::Type* word = to_word(own)->getType();
   Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   Value threads = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
-  Value slot = b_.CreateAnd(thread, b_.getInt32(kMostWarps - 1));
+  Value slot = b_.CreateAnd(thread, b_.getInt32(most_warps() - 1));
   Value is_warp = b_.CreateICmpULT(slot, b_.CreateLShr(threads, 5));
   Value at = b_.CreateSelect(is_warp, slot, b_.getInt32(0));
-  Value read = b_.CreateLoad(word, b_.CreateGEP(word, shared_slots(id, word, kMostWarps), at));
+  Value read = b_.CreateLoad(word, b_.CreateGEP(word, shared_slots(id, word, most_warps()), at));
   Value sum = b_.CreateSelect(is_warp, from_word(read, own->getType()), identity(instruction));
-  for (int distance = kMostWarps / 2; distance >= 1; distance /= 2)
-    sum = combine(instruction, sum,
-                  shuffled(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, sum,
+  return combine_lanes(instruction, sum, static_cast<int>(most_warps()));
+}
+
+llvm::Value* PtxEmitter::combine_lanes(const Instruction& instruction, Value own, int lanes) {
+  for (int distance = lanes / 2; distance >= 1; distance /= 2)
+    own = combine(instruction, own,
+                  shuffled(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, own,
                            b_.getInt32(static_cast<uint32_t>(distance)), b_.getInt32(kLastLane)));
-  return sum;
+  return own;
 }
 
 llvm::Value* PtxEmitter::combine_column(size_t id, Value own) {

@@ -81,7 +81,8 @@ int wide_copies(const KernelIr& kernel) {
 // Neighbours pay where each of the threads writes in one piece; what only reads, where it does so at least once.
 void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping) {
   const double weight = weight_of(kernel);
-  mapping.copies = weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
+  const bool is_light_column = mapping.kind == ThreadMapping::Kind::columns && weight <= 6;
+  mapping.copies = is_light_column ? 8 : weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
   mapping.aligned.assign(accesses(kernel).size(), false);
   if (mapping.scans) mapping.copies = 1;
   if (mapping.kind == ThreadMapping::Kind::columns || mapping.scans) return;
@@ -128,6 +129,10 @@ void split(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping
   mapping.chunks = divide_up(points, mapping.chunk_points);
   mapping.splits = mapping.chunks > 1;
   mapping.blocks *= mapping.chunks;
+  // A thread that goes through many chunks waits for one after another.
+  constexpr int64_t kWarp = 32, kFewResults = 1 << 14;
+  mapping.combines_by_warps =
+      mapping.splits && mapping.chunks >= kWarp / 2 && result_count(kernel) <= kFewResults;
 }
 
 void map_lanes(const KernelIr& kernel, ThreadMapping& mapping) {
@@ -147,8 +152,12 @@ void map_rows(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapp
   if (mapping.scans) {
     mapping.group = kWarp;
   } else if (long_rows) {
+    constexpr int64_t kLongRow = 16384;
     mapping.group = 0;
-    threads = std::clamp<int64_t>(power_of_two_from(divide_up(points, 8)), 64, kMostThreads);
+    mapping.rereads = placement.walks > 1 && points >= kLongRow;
+    threads = mapping.rereads
+                  ? kMostRowThreads
+                  : std::clamp<int64_t>(power_of_two_from(divide_up(points, 8)), 64, kMostThreads);
   } else {
     mapping.group =
         static_cast<int>(std::clamp<int64_t>(power_of_two_from(divide_up(points, 4)), 1, kWarp));
@@ -204,9 +213,10 @@ std::vector<const Access*> accesses(const KernelIr& kernel) {
 std::string ThreadMapping::text() const {
   std::string bits;
   for (bool each : aligned) bits += each ? '1' : '0';
-  return fmt::format("kind={} group={} copies={}{}{}{}{} aligned={}\n", static_cast<int>(kind),
-                     group, copies, wide ? " wide" : "", narrow ? " narrow" : "",
-                     scans ? " scans" : "", splits ? " splits" : "", bits);
+  return fmt::format(
+      "kind={} group={} copies={}{}{}{}{}{}{} aligned={}\n", static_cast<int>(kind), group, copies,
+      wide ? " wide" : "", narrow ? " narrow" : "", scans ? " scans" : "", splits ? " splits" : "",
+      combines_by_warps ? " combines by warps" : "", rereads ? " rereads" : "", bits);
 }
 
 ThreadMapping map_threads(const KernelIr& kernel, const LoopPlacement& placement) {
