@@ -22,6 +22,9 @@ namespace {
 constexpr int64_t kAlignment = 256;
 // Of contents that pass through pinned memory: large enough for the bus, small beside a model.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
+constexpr int64_t kLine = 64;  // of a processor's cache
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Block final : public DeviceMemory {
  public:
@@ -38,6 +41,8 @@ class Block final : public DeviceMemory {
   CardMemory memory_;
   int64_t bytes_;
 };
+
+}  // namespace
 
 class PinnedBlock final : public HostMemory {
  public:
@@ -59,6 +64,8 @@ class PinnedBlock final : public HostMemory {
   Event copied_;
   int64_t bytes_;
 };
+
+namespace {
 
 class HostBlock final : public DeviceMemory {
  public:
@@ -100,6 +107,7 @@ CudaDevice::CudaDevice(const std::string& name, bool moments_in_host)
         const int number = card_number(name);
         return std::make_shared<Context>(load_driver(), number);
       }()) {}
+CudaDevice::~CudaDevice() = default;
 
 Target CudaDevice::target() const { return cuda_target(context_->card().facts); }
 
@@ -178,26 +186,57 @@ void CudaDevice::copy(Address from, Address to, int64_t bytes) {
   driver.wait_for_stream(context_->main());
 }
 
-// While one piece is on its way the next is made.
-void CudaDevice::produce(Address to, int64_t bytes, Pieces, const Produce& produce) {
+/// Two pieces of pinned memory that contents pass through. The device keeps those of its first use, for to pin memory takes
+/// longer than to copy a piece; who finds them taken has others.
+class CudaDevice::Staging {
+ public:
+  explicit Staging(const CudaDevice& device) : lock_(device.staging_mutex_, std::try_to_lock) {
+    slots_ = lock_.owns_lock() ? &device.staging_ : &own_;
+    for (std::unique_ptr<PinnedBlock>& slot : *slots_)
+      if (!slot) slot = std::make_unique<PinnedBlock>(device.context_, kPieceBytes);
+  }
+  PinnedBlock& slot(int64_t turn) const { return *(*slots_)[static_cast<size_t>(turn % 2)]; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  Slots own_;
+  Slots* slots_;
+};
+
+// While one piece is on its way the next is made, by several threads where the order does not matter.
+void CudaDevice::produce(Address to, int64_t bytes, Pieces order, const Produce& produce) {
   if (bytes <= 0) return;
+  const auto make = [&](int64_t offset, std::span<std::byte> piece) {
+    const std::unique_lock pool_is_free(pool_mutex_, std::try_to_lock);
+    if (order == Pieces::in_order || !pool_is_free.owns_lock()) {
+      std::memset(piece.data(), 0, piece.size());
+      produce(offset, piece);
+      return;
+    }
+    const auto count = static_cast<int64_t>(piece.size());
+    if (!pool_) pool_ = std::make_unique<ThreadPool>(available_processors());
+    pool_->parallel_for(divide_up(count, kLine), [&](int64_t begin, int64_t end) {
+      const auto first = static_cast<size_t>(begin * kLine);
+      const std::span<std::byte> part =
+          piece.subspan(first, static_cast<size_t>(std::min(end * kLine, count)) - first);
+      std::memset(part.data(), 0, part.size());
+      produce(offset + begin * kLine, part);
+    });
+  };
   const int64_t piece_bytes = std::min(bytes, kPieceBytes);
   if (std::byte* const host = host_state(to)) {
     for (int64_t offset = 0; offset < bytes; offset += piece_bytes)
-      produce(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
+      make(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
     return;
   }
   const Driver& driver = context_->enter();
-  const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
-      std::make_unique<PinnedBlock>(context_, piece_bytes),
-      std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
+  const Staging staging(*this);
   for (int64_t offset = 0, turn = 0; offset < bytes; offset += piece_bytes, ++turn) {
-    PinnedBlock& slot = *slots[static_cast<size_t>(turn % 2)];
+    PinnedBlock& slot = staging.slot(turn);
     slot.wait();
     const auto count = static_cast<size_t>(std::min(piece_bytes, bytes - offset));
     const std::span<std::byte> piece = slot.bytes().first(count);
-    std::memset(piece.data(), 0, count);
-    produce(offset, piece);
+    make(offset, piece);
     context_->enter();  // whatever the caller did meanwhile
     driver.copy_in((to + offset).value, piece.data(), count, context_->main());
     driver.record_event(slot.copied(), context_->main());
@@ -213,21 +252,18 @@ void CudaDevice::consume(Address from, int64_t bytes, Pieces, const Consume& con
       consume(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
     return;
   }
-  const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
-      std::make_unique<PinnedBlock>(context_, piece_bytes),
-      std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
+  const Staging staging(*this);
   const auto fetch = [&](int64_t offset) {
     const Driver& driver = context_->enter();
-    const PinnedBlock& slot = *slots[static_cast<size_t>(offset / piece_bytes % 2)];
+    PinnedBlock& slot = staging.slot(offset / piece_bytes);
     const auto count = static_cast<size_t>(std::min(piece_bytes, bytes - offset));
-    driver.copy_out(const_cast<PinnedBlock&>(slot).bytes().data(), (from + offset).value, count,
-                    context_->main());
+    driver.copy_out(slot.bytes().data(), (from + offset).value, count, context_->main());
     driver.record_event(slot.copied(), context_->main());
   };
   fetch(0);
   for (int64_t offset = 0; offset < bytes; offset += piece_bytes) {
     if (offset + piece_bytes < bytes) fetch(offset + piece_bytes);
-    PinnedBlock& slot = *slots[static_cast<size_t>(offset / piece_bytes % 2)];
+    PinnedBlock& slot = staging.slot(offset / piece_bytes);
     slot.wait();
     consume(offset, slot.bytes().first(static_cast<size_t>(std::min(piece_bytes, bytes - offset))));
   }

@@ -1,8 +1,11 @@
 #pragma once
+#include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
+#include "fullbore/base/threads.h"
 #include "fullbore/device/cuda/driver/context.h"
 #include "fullbore/device/device.h"
 #include "fullbore/device/occupancy.h"
@@ -10,12 +13,15 @@
 
 namespace fullbore::cuda {
 
+class PinnedBlock;
+
 /// An NVIDIA card. Runs and what comes behind them are in one stream, batches and snapshots in streams of their own.
 class CudaDevice final : public Device, public OccupancySource, public StateInHost {
  public:
   /// `name`: "cuda", or "cuda:1" where there are several. UsageError, MemoryError, DeviceError: the card cannot be used.
   /// `moments_in_host`: what DeviceFacts say.
   explicit CudaDevice(const std::string& name, bool moments_in_host = false);
+  ~CudaDevice() override;
 
   Target target() const override;
   DeviceFacts facts() const override;
@@ -34,11 +40,18 @@ class CudaDevice final : public Device, public OccupancySource, public StateInHo
   std::optional<Occupancy> occupancy(const Kernel& kernel) override;
 
  private:
+  class Staging;
+  using Slots = std::array<std::unique_ptr<PinnedBlock>, 2>;
+
   std::byte* host_state(Address address) const;
 
   std::string name_;
   bool moments_in_host_ = false;
   std::shared_ptr<Context> context_;
+  mutable std::mutex staging_mutex_;
+  mutable Slots staging_;
+  std::mutex pool_mutex_;
+  std::unique_ptr<ThreadPool> pool_;  ///< of what the host makes; made when it is needed first
 };
 
 }  // namespace fullbore::cuda
