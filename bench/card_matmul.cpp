@@ -120,9 +120,14 @@ class Way {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorType& type = graph.type(node.inputs[i]);
       std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
-      for (int64_t element = 0; element < type.elements(); ++element)
+      constexpr int64_t kPeriod = 65521;
+      for (int64_t element = 0; element < std::min(kPeriod, type.elements()); ++element)
         store_element(bytes.data(), type.dtype, element,
-                      std::sin(static_cast<double>(element % 65521) + static_cast<double>(i)));
+                      std::sin(static_cast<double>(element) + static_cast<double>(i)));
+      const size_t period = static_cast<size_t>(kPeriod * dtype_bytes(type.dtype));
+      for (size_t filled = period; filled < bytes.size(); filled += period)
+        std::copy_n(bytes.begin(), std::min(period, bytes.size() - filled),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(filled));
       device.write(memory_[i]->address(), bytes);
     }
   }
