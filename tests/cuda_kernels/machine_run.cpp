@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <span>
 #include <utility>
 
+#include "fullbore/device/cuda/driver/handles.h"
 #include "fullbore/device/device_error.h"
 #include "tests/support/card_run.h"
 #include "tests/support/ptx/machine.h"
+#include "tests/support/ptx/tensor_map.h"
 
 namespace fullbore::testing_support {
 namespace {
@@ -24,12 +27,25 @@ const ptx::Kernel& kernel_of(const cuda::Launch& launch) {
   return found->second.kernels.at(launch.entry);
 }
 
+/// As the driver makes it.
+std::vector<std::byte> map_of(const cuda::TensorMap& map, uint64_t address) {
+  alignas(ptx::kTensorMapAlignment) std::array<std::byte, ptx::kTensorMapBytes> made{};
+  constexpr std::array<uint32_t, 3> kEach = {1, 1, 1};
+  if (ptx::encode_tensor_map(
+          made.data(), map.dtype == DType::f16 ? cuda::kMapOfF16 : cuda::kMapOfBf16, 3,
+          reinterpret_cast<void*>(address), map.extents.data(), map.strides.data(), map.box.data(),
+          kEach.data(), 0, cuda::kMapSwizzle128, cuda::kMapPromotion256, 0) != 0)
+    throw ptx::Fault("an operand that no tensor map can be made of");
+  return {made.begin(), made.end()};
+}
+
 /// Bytes of a parameter by value, or of an address, as a launch passes them.
 std::vector<std::byte> bytes_of(const cuda::Argument& argument,
                                 const std::vector<uint64_t>& addresses) {
   if (argument.operand < 0) return argument.bytes;
   const uint64_t address =
       addresses.at(static_cast<size_t>(argument.operand)) + static_cast<uint64_t>(argument.offset);
+  if (argument.map) return map_of(*argument.map, address);
   std::vector<std::byte> bytes(sizeof(address));
   std::memcpy(bytes.data(), &address, sizeof(address));
   return bytes;
@@ -182,7 +198,12 @@ MachineResult run_in_all_ways(const cuda::CudaKernel& kernel,
                               const std::vector<const Literal*>& inputs,
                               const std::vector<TensorType>& outputs) {
   MachineResult result = run_on_machine(kernel, inputs, outputs, {});
-  std::vector<MachineOptions> ways = {{.seed = 17, .misaligned = true}};
+  // No map is of an address that is no multiple of 16.
+  const bool has_maps = std::ranges::any_of(kernel.launches(), [](const cuda::Launch& launch) {
+    return std::ranges::any_of(launch.arguments,
+                               [](const cuda::Argument& each) { return each.map != nullptr; });
+  });
+  std::vector<MachineOptions> ways = {{.seed = 17, .misaligned = !has_maps}};
   for (size_t input = 0; input < inputs.size(); ++input)
     for (size_t output = 0; output < outputs.size(); ++output)
       if (kernel.may_alias(static_cast<int>(input), static_cast<int>(output)))

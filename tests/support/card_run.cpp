@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fullbore/device/cuda/driver/context.h"
+#include "fullbore/device/cuda/driver/encoded_map.h"
 #include "fullbore/device/device_error.h"
 
 namespace fullbore::testing_support {
@@ -61,6 +62,11 @@ void launch(const cuda::Launch& launch, std::span<const uint64_t> addresses) {
     if (argument.operand < 0) continue;
     const uint64_t address =
         addresses[static_cast<size_t>(argument.operand)] + static_cast<uint64_t>(argument.offset);
+    if (argument.map) {
+      const cuda::EncodedMap map = cuda::encoded_map(context()->enter(), *argument.map, address);
+      values.back().assign(map.bytes.begin(), map.bytes.end());
+      continue;
+    }
     values.back().resize(sizeof(address));
     std::memcpy(values.back().data(), &address, sizeof(address));
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,12 +21,23 @@ struct Module {
   std::string ptx;
 };
 
+/// An operand of 16-bit numbers as the copy engine of compute capability 9.0 sees it: an array of three axes, the innermost
+/// first, of which it brings boxes to shared memory by the 128-byte swizzle, with zeros outside.
+struct TensorMap {
+  DType dtype = DType::bf16;             ///< or f16
+  std::array<uint64_t, 3> extents = {};  ///< 1 to 2^32
+  std::array<uint64_t, 2> strides = {};  ///< bytes, of the outer axes; multiples of 16
+  std::array<uint32_t, 3> box = {};      ///< elements; 128 bytes of the innermost
+};
+
 /// A parameter of an entry, in the order in which the entry declares them.
 struct Argument {
   /// Index of the kernel's operand whose device address is passed, as 64 bits: inputs, outputs, then scratch. -1: `bytes`.
   int operand = -1;
   int64_t offset = 0;                 ///< of the address passed, from the operand's own
   std::vector<std::byte> bytes = {};  ///< of a parameter by value, in its own size and alignment
+  /// Not null: in place of the address a map of the operand is passed, of 128 bytes, which the driver makes.
+  std::shared_ptr<const TensorMap> map = {};
 };
 
 /// One launch of one entry.

@@ -138,6 +138,9 @@ class Driver : public DriverStart {
   Call<FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
        StreamHandle, void**, void**>
       launch{library_, "cuLaunchKernel"};
+  Call<void*, int, unsigned, DevicePointer, const uint64_t*, const uint64_t*, const uint32_t*,
+       const uint32_t*, int, int, int, int>
+      encode_map{library_, "cuTensorMapEncodeTiled"};
 
   Call<GraphHandle*, unsigned> make_graph{library_, "cuGraphCreate"};
   Call<GraphHandle> destroy_graph{library_, "cuGraphDestroy"};

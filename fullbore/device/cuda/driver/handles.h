@@ -48,7 +48,12 @@ enum FunctionAttribute : int {
 
 /// What cuModuleLoadDataEx is told (CUjit_option).
 enum LoadOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
-inline constexpr int kPtxInput = 1;  ///< of cuLinkAddData: CU_JIT_INPUT_PTX
+
+// What cuTensorMapEncodeTiled is told.
+enum MapElement : int { kMapOfF16 = 6, kMapOfBf16 = 9 };  ///< CUtensorMapDataType
+inline constexpr int kMapSwizzle128 = 3;                  ///< CU_TENSOR_MAP_SWIZZLE_128B
+inline constexpr int kMapPromotion256 = 3;                ///< CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+inline constexpr int kPtxInput = 1;                       ///< of cuLinkAddData: CU_JIT_INPUT_PTX
 
 inline constexpr unsigned kStreamOfItsOwn = 1;    ///< CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kEventWithoutTime = 2;  ///< CU_EVENT_DISABLE_TIMING

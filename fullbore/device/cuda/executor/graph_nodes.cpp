@@ -59,14 +59,14 @@ const KernelNode& KernelNodes::alone(const KernelCall& call, size_t launch) {
   const LoadedLaunch& loaded = call.kernel->launches[launch];
   node_ = node_of(*loaded.launch);
   node_.function = loaded.function;
-  node_.arguments = arguments_.of(*loaded.launch, call.operands);
+  node_.arguments = arguments_.of(*context_, *loaded.launch, call.operands);
   return node_;
 }
 
 const KernelNode& KernelNodes::control(const ControlLaunch& control) {
   node_ = node_of(control.launch);
   node_.function = control.function;
-  node_.arguments = arguments_.of(control.launch, control.operands);
+  node_.arguments = arguments_.of(*context_, control.launch, control.operands);
   return node_;
 }
 

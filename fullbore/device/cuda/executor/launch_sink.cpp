@@ -14,9 +14,12 @@ Place behind(Place place, int64_t bytes) {
   return place;
 }
 
-void** ArgumentTable::of(const Launch& launch, std::span<const Place> operands) {
+void** ArgumentTable::of(const Context& context, const Launch& launch,
+                         std::span<const Place> operands) {
   addresses_.resize(launch.arguments.size());
   pointers_.resize(launch.arguments.size());
+  maps_.clear();
+  maps_.reserve(launch.arguments.size());  // pointers to them stay
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const Argument& argument = launch.arguments[i];
     if (argument.operand < 0) {
@@ -28,6 +31,9 @@ void** ArgumentTable::of(const Launch& launch, std::span<const Place> operands) 
              operands.size());
     addresses_[i] = (operands[operand].address + argument.offset).value;
     pointers_[i] = &addresses_[i];
+    if (argument.map == nullptr) continue;
+    maps_.push_back(encoded_map(context.enter(), *argument.map, addresses_[i]));
+    pointers_[i] = &maps_.back();
   }
   return pointers_.data();
 }

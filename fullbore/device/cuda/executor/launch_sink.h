@@ -7,6 +7,7 @@
 
 #include "fullbore/device/address.h"
 #include "fullbore/device/cuda/driver/context.h"
+#include "fullbore/device/cuda/driver/encoded_map.h"
 #include "fullbore/device/cuda/executor/compiled_node.h"
 
 namespace fullbore::cuda {
@@ -52,10 +53,11 @@ struct ControlLaunch {
 /// The arguments of a launch as the driver takes them: pointers to their values.
 class ArgumentTable {
  public:
-  /// Valid until the next call.
-  void** of(const Launch& launch, std::span<const Place> operands);
+  /// Valid until the next call. DeviceError: an operand cannot be told by a tensor map.
+  void** of(const Context& context, const Launch& launch, std::span<const Place> operands);
 
  private:
+  std::vector<EncodedMap> maps_;
   std::vector<uint64_t> addresses_;
   std::vector<void*> pointers_;
 };

@@ -32,10 +32,10 @@ void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Place> opera
   const Driver& driver = context_->enter();
   for (const LoadedLaunch& loaded : kernel.launches) {
     const Launch& launch = *loaded.launch;
-    int code = driver.launch.attempt(loaded.function, launch.grid.x, launch.grid.y, launch.grid.z,
-                                     launch.block.x, launch.block.y, launch.block.z,
-                                     static_cast<unsigned>(launch.dynamic_shared_bytes),
-                                     context_->main(), arguments_.of(launch, operands), nullptr);
+    int code = driver.launch.attempt(
+        loaded.function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x,
+        launch.block.y, launch.block.z, static_cast<unsigned>(launch.dynamic_shared_bytes),
+        context_->main(), arguments_.of(*context_, launch, operands), nullptr);
     // A launch that is refused because the card has failed is not the one that failed, unless all before were waited for.
     if (code != kSuccess && is_lost(code) && !blocking_) throw_failure(driver.launch.name(), code);
     if (code != kSuccess) throw_launch_failure(driver.launch.name(), code, kernel, launch);

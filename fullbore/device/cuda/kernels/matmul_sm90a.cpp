@@ -139,7 +139,7 @@ struct Matmul {
         shared + static_cast<unsigned>(thread() / 128 * kHigh * kLinesBytes));
     const unsigned long operand_b = operand_at<kTransposeB>(shared + kBytesOfA);
     const Result<T> result(c, y, problem);
-    UnitWalk walk(problem), ahead(problem);
+    UnitWalk walk(problem, block_x(), blocks_x()), ahead = walk;
     OperandA of_a(a, problem.m, problem.k);
     OperandB of_b(b, problem.n, problem.k);
     const auto begin_tile = [&]() __attribute__((device)) {

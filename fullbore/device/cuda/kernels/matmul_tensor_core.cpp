@@ -2,14 +2,12 @@
 // transposed; b [batch, k, n], or [n, k]. c and a wide y are f32; of a narrow y c is a bias [n], added before it is rounded.
 //
 // A block makes a tile of y, each of its warps a part of 16-row and 8-column fragments. 64 bytes of k at a time come to
-// shared memory by cp.async, three tiles in flight, in the layout that the operand has in memory: ldmatrix transposes 16-bit
+// shared memory by cp.async, two tiles in flight, four of small ones, in the layout that the operand has in memory: ldmatrix transposes 16-bit
 // elements on the way to registers; f32 ones that are to be transposed are read one by one, and all are rounded behind that.
 // Bound: a tile of 128 x 128 does 64 products for each byte that it brings from L2, 32 of tf32.
 #include "fullbore/device/cuda/kernels/tensor_core.h"
 
 namespace {
-
-constexpr int kStages = 3;
 
 template <class T>
 struct ElementOf {
@@ -139,10 +137,13 @@ struct Matmul {
   using TileB = Tile<T, kColumns, kTransposeB>;
   static constexpr int kDepth = TileA::kDepth, kChunk = TileA::kChunk;
   static constexpr int kStageBytes = TileA::kBytes + TileB::kBytes;
+  // Small tiles are of small products, which few blocks make: what they wait for is what has not come.
+  static constexpr int kStages = kRows == 64 ? 5 : 3;
   static constexpr int kWarpsAcross = kColumns / kWarpColumns;
   static constexpr int kThreads = kRows / kWarpRows * kWarpsAcross * kWarp;
   static constexpr int kHigh = kWarpRows / 16, kWide = kWarpColumns / 8;
   static constexpr int kStagedRow = kWarpColumns + 8;
+  static constexpr int kAtOnce = kRows == 64 ? 4 : 2;  // rows that a lane reads and writes together
   static_assert(kWarpColumns == kWarp);
 
   FB_DEVICE static void add_stage(float (&sums)[kHigh][kWide][4], unsigned stage, int row,
@@ -166,6 +167,32 @@ struct Matmul {
     }
   }
 
+  /// An element of each of some rows. All reads before the first write, which c may share its bytes with.
+  FB_DEVICE static void write_rows(const float* staged, const float* c, void* y, long at,
+                                   int column, int rows, const Problem& problem) {
+    float sums[kAtOnce];
+    const bool has_bias = sizeof(Element<T>) == 2 && !problem.is_wide;
+    const float bias = has_bias && c != nullptr ? c[column] : 0;
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r) {
+      sums[r] = 0;
+      if (r < rows)
+        sums[r] = has_bias ? bias : c != nullptr ? c[at + static_cast<long>(r) * problem.n] : 0;
+    }
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r) {
+      if (r >= rows) continue;
+      const long to = at + static_cast<long>(r) * problem.n;
+      const float sum = sums[r] + staged[r * kStagedRow];
+      if constexpr (sizeof(Element<T>) == 2)
+        if (!problem.is_wide) {
+          store(static_cast<T*>(y) + to, sum);
+          continue;
+        }
+      static_cast<float*>(y)[to] = sum;
+    }
+  }
+
   // 16 rows at a time by way of shared memory, so that a warp's lanes write neighbours.
   FB_DEVICE static void write(const float (&sums)[kHigh][kWide][4], const float* c, void* y,
                               long first, int row, int column, const Problem& problem) {
@@ -183,18 +210,12 @@ struct Matmul {
               sums[i][j][part];
       warp_barrier();
       const int rows = least(16, problem.m - row - 16 * i);
+      const long at = first + static_cast<long>(row + 16 * i) * problem.n + at_column;
       if (at_column < problem.n)
 #pragma unroll 1
-        for (int r = 0; r < rows; ++r) {
-          const long at = first + static_cast<long>(row + 16 * i + r) * problem.n + at_column;
-          const float sum = staged[r * kStagedRow + lane];
-          if constexpr (sizeof(Element<T>) == 2)
-            if (!problem.is_wide) {
-              store(static_cast<T*>(y) + at, c != nullptr ? c[at_column] + sum : sum);
-              continue;
-            }
-          static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
-        }
+        for (int r = 0; r < rows; r += kAtOnce)
+          write_rows(staged + r * kStagedRow + lane, c, y, at + static_cast<long>(r) * problem.n,
+                     at_column, least(kAtOnce, rows - r), problem);
       warp_barrier();
     }
   }

@@ -83,24 +83,33 @@ struct Result {
   /// Sums of a thread of the 64 rows of its warpgroup from row0 on, of 8 columns each four. Four lanes exchange theirs, for 64 bytes of a row that are written at once.
   template <int kSums>
   FB_DEVICE void write(float (&sums)[kSums], int of_batch, int row0, int column0) const {
-    const int row = row0 + thread() % 128 / kWarp * 16 + thread() % kWarp / 4;
-    const long batch = static_cast<long>(of_batch) * m;
     if (by_vectors) {
-      if (c != nullptr && !is_wide) add_bias(sums, column0);
-      write_rows<0>(sums, batch, row, column0);
-      write_rows<1>(sums, batch, row + 8, column0);
+      write_by_vectors(sums, of_batch, row0, column0);
       return;
     }
+    const int row = first_row(row0);
     float kept[kSums];  // in local memory: registers have no index, and code for each would be long
 #pragma unroll
     for (int i = 0; i < kSums; ++i) kept[i] = sums[i];
 #pragma unroll 1
     for (int i = 0; i < kSums; ++i)
-      write_one(batch, row + i % 4 / 2 * 8, column0 + i / 4 * 8 + thread() % 4 * 2 + i % 2,
-                kept[i]);
+      write_one(static_cast<long>(of_batch) * m, row + i % 4 / 2 * 8,
+                column0 + i / 4 * 8 + thread() % 4 * 2 + i % 2, kept[i]);
+  }
+  /// Where rows of y and c are known to be aligned.
+  template <int kSums>
+  FB_DEVICE void write_by_vectors(float (&sums)[kSums], int of_batch, int row0, int column0) const {
+    const int row = first_row(row0);
+    const long batch = static_cast<long>(of_batch) * m;
+    if (c != nullptr && !is_wide) add_bias(sums, column0);
+    write_rows<0>(sums, batch, row, column0);
+    write_rows<1>(sums, batch, row + 8, column0);
   }
 
  private:
+  FB_DEVICE static int first_row(int row0) {
+    return row0 + thread() % 128 / kWarp * 16 + thread() % kWarp / 4;
+  }
   /// In place, and behind one branch: where there is none, nothing is done for it.
   template <int kSums>
   FB_DEVICE void add_bias(float (&sums)[kSums], int column0) const {

@@ -30,10 +30,10 @@ struct Problem {
 /// Where a tile lies: groups of rows, by columns in a group.
 struct ProductPlace {
   int batch, row, column;
-  FB_DEVICE ProductPlace(const Problem& of, int tile) {
+  FB_DEVICE ProductPlace(const Problem& of, int tile, int group = kGroup) {
     const int of_batch = of.rows * of.columns, in_batch = tile % of_batch;
-    const int of_group = kGroup * of.columns, in_group = in_batch % of_group;
-    const int first = in_batch / of_group * kGroup, height = least(kGroup, of.rows - first);
+    const int of_group = group * of.columns, in_group = in_batch % of_group;
+    const int first = in_batch / of_group * group, height = least(group, of.rows - first);
     batch = tile / of_batch;
     row = first + in_group % height;
     column = in_group / height;
@@ -48,21 +48,21 @@ FB_DEVICE int share_of(const Problem& of, long unit, int shares) {
   return static_cast<int>(((unit + 1) * shares - 1) / of.units());
 }
 
-/// A block's units, one after another.
+/// A block's units, or a pair's, one after another: of the walker `index` of `walkers`.
 struct UnitWalk {
   int tile, step, stride;
   int left;
-  FB_DEVICE explicit UnitWalk(const Problem& of) {
+  FB_DEVICE UnitWalk(const Problem& of, int index, int walkers) {
     if (of.is_split) {
-      const long first = first_unit(of, block_x(), blocks_x());
+      const long first = first_unit(of, index, walkers);
       tile = static_cast<int>(first / of.steps);
       step = static_cast<int>(first % of.steps);
       stride = 1;
-      left = static_cast<int>(first_unit(of, block_x() + 1, blocks_x()) - first);
+      left = static_cast<int>(first_unit(of, index + 1, walkers) - first);
     } else {
-      tile = block_x();
+      tile = index;
       step = 0;
-      stride = blocks_x();
+      stride = walkers;
       left = (of.tiles() - tile + stride - 1) / stride * of.steps;
     }
   }

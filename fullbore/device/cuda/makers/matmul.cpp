@@ -2,71 +2,13 @@
 
 #include <algorithm>
 
-#include "fullbore/device/cuda/makers/launching.h"
 #include "fullbore/device/cuda/makers/makers.h"
-#include "fullbore/ir/op_def.h"
-#include "fullbore/ops/op_handles.h"
+#include "fullbore/device/cuda/makers/matmul_problem.h"
 
 namespace fullbore::cuda {
 namespace {
 
-/// What both kernels read of a node: y [batches, m, n] = c + a b, where c is of y's extents and f32 as y is, or a bias [n].
-struct Matmul {
-  bool transpose_a, transpose_b, adds;
-  int inputs;
-  int64_t m, n, k, batches;
-
-  explicit Matmul(const Request& request)
-      : transpose_a(request.node.attributes.get<bool>("transpose_a")),
-        transpose_b(request.node.attributes.get<bool>("transpose_b")),
-        adds(request.node.op == op::matmul_add),
-        inputs(static_cast<int>(request.node.inputs.size())) {
-    const Shape &a = request.input(0).shape, &y = request.output(0).shape;
-    const int rank = y.rank();
-    m = y[rank - 2];
-    n = y[rank - 1];
-    k = a[rank - (transpose_a ? 2 : 1)];
-    batches = y.slice(0, rank - 2).elements();
-  }
-
-  /// Do all extents, and blocks of `tile` lines, fit the numbers that kernels have?
-  bool fits(int64_t tile) const {
-    return std::max({m, n, k, batches}) < (int64_t{1} << 30) && divide_up(m, tile) <= UINT16_MAX;
-  }
-  Extent grid(int64_t tile) const {
-    return {.x = static_cast<uint32_t>(divide_up(n, tile)),
-            .y = static_cast<uint32_t>(divide_up(m, tile)),
-            .z = static_cast<uint32_t>(std::min<int64_t>(batches, UINT16_MAX))};
-  }
-  int64_t blocks(int64_t tile) const { return divide_up(n, tile) * divide_up(m, tile) * batches; }
-  double flops() const {
-    return 2 * static_cast<double>(batches) * static_cast<double>(m) * static_cast<double>(n) *
-           static_cast<double>(k);
-  }
-  Argument c() const { return inputs > 2 ? operand(2) : null(); }
-  Argument y() const { return operand(inputs); }
-  Argument scratch() const { return operand(inputs + 1); }
-};
-
-Argument number(int64_t extent) { return value(static_cast<int32_t>(extent)); }
-
-// c and y may be the same bytes: an element is read by the thread that writes it.
-std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
-                                 std::vector<Launch> launches, double share_of_peak,
-                                 int64_t scratch_bytes = 0, bool tf32 = false) {
-  CudaKernel::Description description{
-      .text = description_of(request) + (tf32 ? " as tf32" : ""),
-      .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
-                              flop_nanoseconds(request.card, matmul.flops() / share_of_peak)),
-      .scratch_bytes = scratch_bytes};
-  if (matmul.adds) description.aliases = {{0, 2}};
-  return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
-}
-
 constexpr uint32_t kWarpgroupThreads = 256;
-
-/// May rows of so many elements be moved in 16 bytes?
-bool is_aligned(int64_t contiguous) { return contiguous % 8 == 0; }
 
 /// Tiles that it has, and what tensor cores take for 64 of k of one and wait at its end, as measured on an H200.
 struct WarpgroupTile {
@@ -87,7 +29,7 @@ struct WarpgroupWay {
   int64_t blocks;              ///< one a multiprocessor at most
   double slow_unit, slow_end;  ///< what rows that are not aligned to 16 bytes cost
 
-  WarpgroupWay(const Matmul& of, const CardFacts& card, const WarpgroupTile& of_tile,
+  WarpgroupWay(const MatmulOperands& of, const CardFacts& card, const WarpgroupTile& of_tile,
                int64_t of_shares)
       : tile(&of_tile),
         shares(of_shares),
@@ -97,7 +39,7 @@ struct WarpgroupWay {
                           : std::min<int64_t>(tiles, card.multiprocessors)),
         slow_unit(slow_rows(of.transpose_a ? of.m : of.k, tile->rows) +
                   slow_rows(of.transpose_b ? of.k : of.n, tile->columns)),
-        slow_end(is_aligned(of.n) ? 0 : 40 * static_cast<double>(tile->columns)) {}
+        slow_end(is_by_chunks(of.n) ? 0 : 40 * static_cast<double>(tile->columns)) {}
 
   /// A tile of partial sums for each share of a tile.
   int64_t scratch_bytes() const {
@@ -118,22 +60,22 @@ struct WarpgroupWay {
 
  private:
   static double slow_rows(int64_t contiguous, int64_t lines) {
-    return is_aligned(contiguous) ? 0 : 24 * static_cast<double>(lines);
+    return is_by_chunks(contiguous) ? 0 : 24 * static_cast<double>(lines);
   }
 };
 
 /// What kernels/matmul_tensor_core.cpp takes, by the same measure: fitted to an H200.
-double warp_wide_cycles(const Matmul& of, const CardFacts& card) {
+double warp_wide_cycles(const MatmulOperands& of, const CardFacts& card) {
   const auto blocks = static_cast<double>(divide_up(of.blocks(64), card.multiprocessors));
   const auto steps = static_cast<double>(divide_up(of.k, 64));
   const bool are_chunks =
-      is_aligned(of.transpose_a ? of.m : of.k) && is_aligned(of.transpose_b ? of.k : of.n);
+      is_by_chunks(of.transpose_a ? of.m : of.k) && is_by_chunks(of.transpose_b ? of.k : of.n);
   return (std::max(blocks * 450, 1300.0) + (are_chunks ? 0 : 1300)) * steps + 2000;
 }
 
 /// Whole tiles; or as many shares as there are multiprocessors; or some for each tile, so that few parts are left to be
 /// summed.
-WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
+WarpgroupWay best_way(const MatmulOperands& matmul, const CardFacts& card) {
   WarpgroupWay best(matmul, card, kWarpgroupTiles[0], 0);
   const auto consider = [&](const WarpgroupWay& other) {
     if (other.cycles() < best.cycles()) best = other;
@@ -150,9 +92,26 @@ WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
 
 }  // namespace
 
+// c and y may be the same bytes: an element is read by the thread that writes it.
+std::unique_ptr<CudaKernel> matmul_kernel(const Request& request, const MatmulOperands& matmul,
+                                          std::vector<Launch> launches, double share_of_peak,
+                                          int64_t scratch_bytes, bool tf32) {
+  CudaKernel::Description description{
+      .text = description_of(request) + (tf32 ? " as tf32" : ""),
+      .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
+                              flop_nanoseconds(request.card, matmul.flops() / share_of_peak)),
+      .scratch_bytes = scratch_bytes};
+  if (matmul.adds) description.aliases = {{0, 2}};
+  return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
+}
+
+double other_cycles(const MatmulOperands& matmul, const CardFacts& card) {
+  return std::min(best_way(matmul, card).cycles(), warp_wide_cycles(matmul, card));
+}
+
 std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
                                              int64_t shares) {
-  const Matmul matmul(request);
+  const MatmulOperands matmul(request);
   const auto* const tile = std::ranges::find(kWarpgroupTiles, columns, &WarpgroupTile::columns);
   const WarpgroupWay way(matmul, request.card, *tile, shares);
   const DType dtype = request.input(0).dtype;
@@ -177,11 +136,11 @@ std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t col
                {.x = kWarpgroupThreads},
                {matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n),
                 number(matmul.k), number(matmul.batches), is_wide, number(way.blocks)}));
-  return made(request, matmul, std::move(launches), 0.75, way.scratch_bytes());
+  return matmul_kernel(request, matmul, std::move(launches), 0.75, way.scratch_bytes());
 }
 
 std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::string* why_not) {
-  const Matmul matmul(request);
+  const MatmulOperands matmul(request);
   const DType dtype = request.input(0).dtype;
   if (!is_low_precision(dtype)) {
     *why_not = fmt::format("needs bf16 or f16, got {}", dtype_name(dtype));
@@ -208,7 +167,7 @@ std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::s
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not) {
   constexpr int64_t kTile = 64;
   constexpr uint32_t kThreads = 256;
-  const Matmul matmul(request);
+  const MatmulOperands matmul(request);
   const DType dtype = request.input(0).dtype;
   if (dtype != DType::f32 && dtype != DType::f64) {
     *why_not = fmt::format("needs f32 or f64, got {}", dtype_name(dtype));
@@ -218,17 +177,17 @@ std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::strin
     *why_not = fmt::format("{} is too large", request.output(0).text());
     return nullptr;
   }
-  return made(request, matmul,
-              {launch("matmul", fmt::format("matmul_{}", dtype_name(dtype)), matmul.grid(kTile),
-                      {.x = kThreads},
-                      {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m),
-                       number(matmul.n), number(matmul.k), number(matmul.transpose_a),
-                       number(matmul.transpose_b), number(matmul.batches)})},
-              1.0 / 16);
+  return matmul_kernel(request, matmul,
+                       {launch("matmul", fmt::format("matmul_{}", dtype_name(dtype)),
+                               matmul.grid(kTile), {.x = kThreads},
+                               {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m),
+                                number(matmul.n), number(matmul.k), number(matmul.transpose_a),
+                                number(matmul.transpose_b), number(matmul.batches)})},
+                       1.0 / 16);
 }
 
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not) {
-  const Matmul matmul(request);
+  const MatmulOperands matmul(request);
   const DType dtype = request.input(0).dtype;
   const bool tf32 = dtype == DType::f32 && request.node.attributes.get_or("tf32", false);
   if (!tf32 && !is_low_precision(dtype)) {
@@ -242,16 +201,17 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
     *why_not = fmt::format("{} is too large", request.output(0).text());
     return nullptr;
   }
-  // kernels/matmul_tensor_core.cpp: three stages of 32 of k, rows padded by 8 elements. f32 has half as many of k, and of
+  // kernels/matmul_tensor_core.cpp: stages of 32 of k, rows padded by 8 elements. f32 has half as many of k, and of
   // padding where k lies contiguous.
   const auto stage = [&](bool depth_last) {
     return 2 * (depth_last ? tile * (32 + 8) : 32 * (tile + 8));
   };
-  const int64_t shared = 3 * (stage(!matmul.transpose_a) + stage(matmul.transpose_b));
+  const int64_t shared =
+      (tile == 64 ? 5 : 3) * (stage(!matmul.transpose_a) + stage(matmul.transpose_b));
   const std::string entry =
       fmt::format("matmul_{}_{}{}_{}", tf32 ? "tf32" : dtype_name(dtype),
                   matmul.transpose_a ? 1 : 0, matmul.transpose_b ? 1 : 0, tile);
-  return made(
+  return matmul_kernel(
       request, matmul,
       {launch(
           "matmul_tensor_core", entry, matmul.grid(tile), {.x = tile == 128 ? 256U : 128U},
