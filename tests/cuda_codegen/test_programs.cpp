@@ -97,6 +97,17 @@ TEST(PtxPrograms, LongSumsOfFewResults) {
   });
 }
 
+// By blocks: of some warps, and of 32; the last step is not whole.
+TEST(PtxPrograms, LongScans) {
+  for (int64_t width : {2048, 2500, 20001})
+    expect_right({f32({3, width}), {DType::i32, {2, width}}}, [](const Operands& x) {
+      const Tensor sums = cumsum(exp(x[0] - reduce_max(x[0], {1}, true)), 1);
+      const Tensor total = slice(sums, 1, sums.dim(1) - 1, sums.dim(1));
+      return Operands{reduce_sum(cast(less_equal(sums, total * 0.3), DType::i32), {1}),
+                      cumsum(cast(x[1], DType::i64), 1, true)};
+    });
+}
+
 // Of so many chunks that a warp combines them for each result: 40 of a row, 79 of five columns.
 TEST(PtxPrograms, SumsOfManyChunks) {
   expect_right({f32({320001})}, [](const Operands& x) {

@@ -65,7 +65,7 @@ void PtxEmitter::emit() {
                                      llvm::Function::ExternalLinkage, name_, module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->setDoesNotThrow();
-  if (mapping_.rereads) bound_threads(kMostRowThreads);
+  if (mapping_.by_large_blocks) bound_threads(kMostRowThreads);
   for (llvm::Argument& argument : function_->args()) {
     const size_t index = argument.getArgNo();
     if (index < kernel_.buffers.size())

@@ -87,7 +87,7 @@ class PtxEmitter {
   Value group_mask() const;
   /// Warps of a block at most, which each have a slot of shared memory.
   uint32_t most_warps() const {
-    return static_cast<uint32_t>(mapping_.rereads ? kMostRowThreads : kMostThreads) / 32;
+    return static_cast<uint32_t>(mapping_.by_large_blocks ? kMostRowThreads : kMostThreads) / 32;
   }
   void write_partial(size_t id, Value result);
   Value partial_pointer(size_t id, Value chunk, Value result);

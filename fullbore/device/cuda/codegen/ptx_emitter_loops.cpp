@@ -142,7 +142,7 @@ void PtxEmitter::emit_rows() {
 // Whole groups of `copies` points, then single ones. The same thread has a point in every walk.
 void PtxEmitter::emit_row_points(int walk, Value begin, Value end, Value member, Value threads) {
   if (mapping_.scans) {
-    // All threads of the warp come to each step.
+    // All threads of the warp, or of the block, come to each step.
     emit_loop(begin, end, threads, [&](Value first) {
       Value index = b_.CreateAdd(first, member);
       mask_ = b_.CreateICmpSLT(index, end);

@@ -168,7 +168,8 @@ llvm::Value* PtxEmitter::combine_column(size_t id, Value own) {
   return sum;
 }
 
-// Columns: a running sum in the thread. Rows: a prefix sum over the warp by doubling, on top of what came before.
+// Columns: a running sum in the thread. Rows: a prefix sum over the warp by doubling, on top of what came before; of a block,
+// on top of the warps before as well, whose sums each warp adds up for itself.
 llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
   const Instruction& instruction = kernel_.instructions[id];
   Value slot = accumulator(id, 0);
@@ -183,7 +184,7 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
     b_.CreateStore(after, slot);
     return instruction.exclusive ? before : after;
   }
-  FB_CHECK(mapping_.group == kWarp && mask_ != nullptr);
+  FB_CHECK((mapping_.group == kWarp || mapping_.group == 0) && mask_ != nullptr);
   Value zero = llvm::Constant::getNullValue(type);
   Value lane = b_.CreateAnd(read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
                             b_.getInt32(kLastLane));
@@ -192,14 +193,35 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
         shuffled(llvm::Intrinsic::nvvm_shfl_sync_up_i32, v, b_.getInt32(distance), b_.getInt32(0));
     return b_.CreateSelect(b_.CreateICmpUGE(lane, b_.getInt32(distance)), moved, zero);
   };
-  Value prefix = b_.CreateSelect(mask_, x, zero);
-  for (uint32_t distance = 1; distance < kWarp; distance *= 2)
-    prefix = add(prefix, from_below(prefix, distance));
-  Value inclusive = add(before, prefix);
-  b_.CreateStore(shuffled(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, inclusive,
-                          b_.getInt32(kLastLane), b_.getInt32(kLastLane)),
-                 slot);
-  return instruction.exclusive ? add(before, from_below(prefix, 1)) : inclusive;
+  const auto over_warp = [&](Value v) {
+    for (uint32_t distance = 1; distance < kWarp; distance *= 2)
+      v = add(v, from_below(v, distance));
+    return v;
+  };
+  const auto of_lane = [&](Value v, Value which) {
+    return shuffled(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, v, which, b_.getInt32(kLastLane));
+  };
+  Value prefix = over_warp(b_.CreateSelect(mask_, x, zero));
+  if (mapping_.group == kWarp) {
+    b_.CreateStore(of_lane(add(before, prefix), b_.getInt32(kLastLane)), slot);
+  } else {
+    Value word = to_word(prefix);
+    Value slots = shared_slots(id, word->getType(), kWarp);
+    Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+    Value warp = b_.CreateLShr(thread, 5);
+    emit_if(b_.CreateICmpEQ(b_.CreateAnd(thread, b_.getInt32(kLastLane)), b_.getInt32(kLastLane)),
+            [&] { b_.CreateStore(word, b_.CreateGEP(word->getType(), slots, warp)); });
+    barrier();
+    Value warps = b_.CreateLShr(read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x), 5);
+    Value is_warp = b_.CreateICmpULT(lane, warps);
+    Value at = b_.CreateSelect(is_warp, lane, b_.getInt32(0));
+    Value read = b_.CreateLoad(word->getType(), b_.CreateGEP(word->getType(), slots, at));
+    barrier();  // before the next step writes there
+    Value sums = over_warp(b_.CreateSelect(is_warp, from_word(read, type), zero));
+    b_.CreateStore(add(before, of_lane(sums, b_.getInt32(kLastLane))), slot);
+    before = add(before, of_lane(from_below(sums, 1), warp));
+  }
+  return instruction.exclusive ? add(before, from_below(prefix, 1)) : add(before, prefix);
 }
 
 // Eight bytes each: reduction, then chunk, then result.

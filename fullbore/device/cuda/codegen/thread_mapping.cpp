@@ -149,15 +149,15 @@ void map_rows(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapp
   const int64_t points = reduced_points(kernel);
   const bool long_rows = points >= 2048 || (points >= 512 && kernel.rows() < kWantedBlocks);
   int64_t threads = kWarp;
-  if (mapping.scans) {
-    mapping.group = kWarp;
-  } else if (long_rows) {
-    constexpr int64_t kLongRow = 16384;
+  if (long_rows) {
+    constexpr int64_t kVeryLongRow = 16384;
     mapping.group = 0;
-    mapping.rereads = placement.walks > 1 && points >= kLongRow;
-    threads = mapping.rereads
+    mapping.by_large_blocks = (placement.walks > 1 || mapping.scans) && points >= kVeryLongRow;
+    threads = mapping.by_large_blocks
                   ? kMostRowThreads
                   : std::clamp<int64_t>(power_of_two_from(divide_up(points, 8)), 64, kMostThreads);
+  } else if (mapping.scans) {
+    mapping.group = kWarp;
   } else {
     mapping.group =
         static_cast<int>(std::clamp<int64_t>(power_of_two_from(divide_up(points, 4)), 1, kWarp));
@@ -216,7 +216,7 @@ std::string ThreadMapping::text() const {
   return fmt::format(
       "kind={} group={} copies={}{}{}{}{}{}{} aligned={}\n", static_cast<int>(kind), group, copies,
       wide ? " wide" : "", narrow ? " narrow" : "", scans ? " scans" : "", splits ? " splits" : "",
-      combines_by_warps ? " combines by warps" : "", rereads ? " rereads" : "", bits);
+      combines_by_warps ? " combines by warps" : "", by_large_blocks ? " large blocks" : "", bits);
 }
 
 ThreadMapping map_threads(const KernelIr& kernel, const LoopPlacement& placement) {

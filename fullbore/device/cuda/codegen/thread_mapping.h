@@ -29,8 +29,8 @@ struct ThreadMapping {
   /// order of chunks, or a warp, each lane every 32nd chunk, then the lanes by halves.
   bool splits = false;
   bool combines_by_warps = false;
-  /// Do blocks of kMostRowThreads go over long rows again and again?
-  bool rereads = false;
+  bool by_large_blocks =
+      false;  ///< of kMostRowThreads: very long rows that are scanned, or read more than once
   /// Per access, in the order of accesses(): are `copies` neighbours aligned to their size wherever the buffers are to 16
   /// bytes?
   std::vector<bool> aligned;
@@ -51,9 +51,9 @@ inline constexpr int kColumnThreads = 8;
 inline constexpr int kColumnLanes = 32;
 /// Threads of a block at most: so many may have 255 registers each.
 inline constexpr int kMostThreads = 256;
-/// Of a block that goes over a long row more than once, in 64 registers each. What a card's rows in work have is less than its L2
-/// then, and comes from there the second time: 2048 rows of 50304 numbers of 16 bits, softmax and its gradient, took 389 us on
-/// an H200 by blocks of 256, for bytes that its memory moves in 100.
+/// Of a block that goes over a very long row, in 64 registers each. Where it does so again, what a card's rows in work have is less
+/// than its L2, and comes from there the second time: 2048 rows of 50304 numbers of 16 bits, softmax and its gradient, took
+/// 389 us on an H200 by blocks of 256, for bytes that its memory moves in 100. Where it scans, each step waits for the one before.
 inline constexpr int kMostRowThreads = 1024;
 
 ThreadMapping map_threads(const jit::KernelIr& kernel, const jit::LoopPlacement& placement);
