@@ -165,6 +165,7 @@ TEST(Fp8Products, WithAWrongScaleOrFormatAreSeen) {
 
 // Each barrier removed in turn, of two stages and of an end that reuses them.
 TEST(Fp8Products, WithoutABarrierAreMet) {
+  if (runs_on_card()) GTEST_SKIP() << "a card does not tell what is planted";
   const Product run(sample_of({64, 64, 130}), {});
   ASSERT_TRUE(run.kernel);
   const cuda::Launch& launch = run.kernel->launches().front();

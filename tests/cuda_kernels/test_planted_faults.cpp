@@ -9,12 +9,20 @@
 #include "fullbore/device/cuda/kernel_list.h"
 #include "fullbore/ir/op_def.h"
 #include "tests/cuda_kernels/machine_run.h"
+#include "tests/support/card_run.h"
 #include "tests/support/samples.h"
 
 namespace fullbore {
 namespace {
 
 using namespace testing_support;  // NOLINT: a test
+
+class PlantedFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (runs_on_card()) GTEST_SKIP() << "a card does not tell what is planted";
+  }
+};
 
 /// Where the n-th `what` stands in the text; npos if there are fewer.
 size_t place_of(const std::string& text, const std::string& what, int n) {
@@ -117,7 +125,7 @@ void expect_all_missed(const char* op, const Sample& sample, DType dtype, Needle
       << op << ", " << dtype_name(dtype) << ", waits";
 }
 
-TEST(PlantedFaults, OfMatmulsAreMet) {
+TEST_F(PlantedFaults, OfMatmulsAreMet) {
   expect_all_missed("matmul", matmul_of(32, 40, 40), DType::f32);
   // Eleven steps through five stages: the last one is in the first, where sums go. A barrier is for the batch behind another, and
   // the last wait for copies of which none are left.
@@ -127,7 +135,7 @@ TEST(PlantedFaults, OfMatmulsAreMet) {
 }
 
 // Each operand that is multiplied as it lies, not rounded.
-TEST(PlantedFaults, OfRoundingToTf32AreMet) {
+TEST_F(PlantedFaults, OfRoundingToTf32AreMet) {
   const Counts counts = remove_each("matmul", as_tf32(matmul_of(64, 64, 16)), DType::f32,
                                     "cvt.rna.tf32.f32", "mov.b32");
   EXPECT_GT(counts.removed, 0);
@@ -135,7 +143,7 @@ TEST(PlantedFaults, OfRoundingToTf32AreMet) {
 }
 
 // The last wait of each kernel by tensor cores is for copies of which none are left if there was a tile.
-TEST(PlantedFaults, OfAttentionAreMet) {
+TEST_F(PlantedFaults, OfAttentionAreMet) {
   expect_all_missed("attention", attention_of(33, 100, 40, false), DType::f32);
   expect_all_missed("attention", attention_of(140, 200, 16, false), DType::bf16, {.waits = 1});
   expect_all_missed("attention", attention_of(30, 70, 16, false), DType::bf16, {.waits = 1});
@@ -168,7 +176,7 @@ Sample recurrence_of(int64_t tokens, bool inclusive, bool is_gradient) {
   return sample;
 }
 
-TEST(PlantedFaults, OfPagedAttentionAreMet) {
+TEST_F(PlantedFaults, OfPagedAttentionAreMet) {
   const Sample sample{.why = "parts for each warp",
                       .inputs = {SampleInput::normal({DType::f32, {2, 2, 40}}),
                                  SampleInput::normal({DType::f32, {64, 80}}),
@@ -183,7 +191,7 @@ TEST(PlantedFaults, OfPagedAttentionAreMet) {
     expect_all_missed("paged_attention", sample, dtype);
 }
 
-TEST(PlantedFaults, OfQuantizedLinearAreMet) {
+TEST_F(PlantedFaults, OfQuantizedLinearAreMet) {
   const Sample sample{.why = "a part for each warp",
                       .inputs = {SampleInput::normal({DType::f32, {3, 200}}),
                                  SampleInput::integers({DType::i8, {9, 200}}, -127, 128),
@@ -192,7 +200,7 @@ TEST(PlantedFaults, OfQuantizedLinearAreMet) {
   expect_all_missed("quantized_linear", sample, DType::f32);
 }
 
-TEST(PlantedFaults, OfRecurrencesAreMet) {
+TEST_F(PlantedFaults, OfRecurrencesAreMet) {
   const TensorType k{DType::f32, {1, 80, 1, 8}};
   const Sample states{
       .why = "several stages",
@@ -209,7 +217,7 @@ TEST(PlantedFaults, OfRecurrencesAreMet) {
   expect_all_missed("recurrence_gradient", recurrence_of(150, true, true), DType::f32);
 }
 
-TEST(PlantedFaults, OfScattersAndSortsAreMet) {
+TEST_F(PlantedFaults, OfScattersAndSortsAreMet) {
   const Sample scatter{.why = "several tiles of indices",
                        .inputs = {SampleInput::normal({DType::f32, {700, 3}}),
                                   SampleInput::integers({DType::i32, {700}}, 0, 9)},

@@ -82,7 +82,7 @@ TEST(WarpgroupMatmul, OddExtentsAgreeWithTheOracle) {
 
 // A block goes through two tiles, so that each stage is brought, read and brought anew.
 TEST(WarpgroupMatmul, EachMissingFenceWaitAndBarrierIsMet) {
-  if (runs_on_card()) GTEST_SKIP() << "a card does not tell";
+  if (runs_on_card()) GTEST_SKIP() << "a card does not tell what is planted";
   for (const int64_t columns : {128, 256}) {
     const Case of{.m = 136, .n = 8, .k = 320, .columns = columns, .multiprocessors = 1};
     std::string not_met;
