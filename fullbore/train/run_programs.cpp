@@ -51,6 +51,13 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
     add(fallbacks_, program.report.fallbacks);
     add(notices_, program.report.notices);
   }
+  // At once as large as the largest needs it, or those before would be recorded twice.
+  int64_t arena_bytes = 0;
+  for (const PreparedProgram& program : prepared) {
+    arena_bytes = std::max(arena_bytes, program.plan.arena_bytes);
+    if (program.copies) arena_bytes = std::max(arena_bytes, program.copies->arena_bytes);
+  }
+  arena_->reserve(arena_bytes);
   for (size_t i = 0; i < traced.size(); ++i)
     steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, arena_);
   if (job.validation) {

@@ -39,6 +39,20 @@ class Noise : public BatchSource {
   std::vector<BatchField> fields_ = {{"x", {DType::f32, {8, 16}}}};
 };
 
+/// Batches of two shapes in turns, the smaller first.
+class GrowingNoise final : public Noise {
+ public:
+  std::vector<std::vector<BatchField>> shapes() const override {
+    return {{{"x", {DType::f32, {2, 16}}}}, fields()};
+  }
+  size_t shape_at(uint64_t position) const override { return position % 2; }
+  void fill(uint64_t position, std::span<void* const> buffers) const override {
+    auto* x = static_cast<float*>(buffers[0]);
+    const int count = shape_at(position) == 0 ? 2 * 16 : 8 * 16;
+    for (int i = 0; i < count; ++i) x[i] = static_cast<float>((i * 5) % 13) / 13 - 0.5F;
+  }
+};
+
 /// Three layers of elementwise weights.
 Loss deep_loss(Trace& trace, std::span<const Tensor> batch) {
   Tensor x = batch[0];
@@ -215,6 +229,19 @@ TEST_F(OffloadedSteps, MayBeSkipped) {
       ASSERT_EQ(behind.state.erase("step"), 1U);
       EXPECT_EQ(behind.state, before.state) << moments << " " << parts;
     }
+}
+
+// No graph knows of memory that was given back: programs of batches of several shapes share their working memory, which is
+// as large as the largest needs it from the start.
+TEST_F(OffloadedSteps, OfSeveralShapesKeepTheMemoryOfTheirCopies) {
+  TrainingJob job = job_of(deep_loss);
+  job.training = std::make_shared<GrowingNoise>();
+  const Outcome expected = outcome_of(fake(), job, false);
+  const Outcome found = outcome_of(fake(), job, true);
+  EXPECT_STREQ(fake().fault, "");
+  EXPECT_GT(found.host_bytes, 0);
+  EXPECT_EQ(found.losses, expected.losses);
+  EXPECT_EQ(found.state, expected.state);
 }
 
 }  // namespace

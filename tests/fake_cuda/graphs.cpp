@@ -67,20 +67,22 @@ namespace {
 
 // What was launched before keeps the nodes that it had. The handle is of the graph that it was made of, and no longer one
 // when that is destroyed.
-int set(GraphExecHandle handle, NodeHandle node, std::function<void()> make) {
+int set(GraphExecHandle handle, NodeHandle node, std::function<void()> make,
+        std::vector<uint64_t> memory = {}) {
   auto& exec = *reinterpret_cast<GraphExec*>(handle);
   const auto index = index_of(*exec.nodes, node);
   if (!make || !machine().owned.contains(exec.from) || !index) return cuda::kInvalidValue;
   if (exec.nodes.use_count() > 1) exec.nodes = std::make_shared<Graph>(*exec.nodes);
   exec.nodes->nodes[*index].make = std::move(make);
+  exec.nodes->nodes[*index].memory = std::move(memory);
   return 0;
 }
 
 int add(NodeHandle* node, GraphHandle graph, const NodeHandle* before, size_t count,
-        std::string name, std::function<void()> make) {
+        std::string name, std::function<void()> make, std::vector<uint64_t> memory = {}) {
   if (!make) return cuda::kInvalidValue;
   return add_node(node, graph_of(graph), before, count,
-                  {.name = std::move(name), .make = std::move(make)});
+                  {.name = std::move(name), .make = std::move(make), .memory = std::move(memory)});
 }
 
 bool has_conditions(const Graph& graph) {
@@ -130,6 +132,14 @@ std::function<void()> made_by(Card& card, const CopyNode& copy) {
     std::byte* const target = bytes_of(to);
     if (source != nullptr && target != nullptr) std::memmove(target, source, bytes);
   };
+}
+
+/// Of the card.
+std::vector<uint64_t> memory_of(const CopyNode& copy) {
+  std::vector<uint64_t> memory;
+  for (const CopyEnd* const end : {&copy.from, &copy.to})
+    if (end->memory == cuda::kMemoryOfDevice) memory.push_back(end->device);
+  return memory;
 }
 
 /// As the fake driver's settings name the node.
@@ -184,14 +194,15 @@ int cuGraphAddMemcpyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* 
                          size_t count, const CopyNode* copy, ContextHandle) {
   const Entry entry("cuGraphAddMemcpyNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, name_of(*copy), made_by(entry.card(), *copy));
+  return add(node, graph, before, count, name_of(*copy), made_by(entry.card(), *copy),
+             memory_of(*copy));
 }
 
 int cuGraphAddMemsetNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
                          size_t count, const FillNode* fill, ContextHandle) {
   const Entry entry("cuGraphAddMemsetNode");
   if (entry.code() != 0) return entry.code();
-  return add(node, graph, before, count, "fill", made_by(entry.card(), *fill));
+  return add(node, graph, before, count, "fill", made_by(entry.card(), *fill), {fill->to});
 }
 
 int cuGraphAddEmptyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* before,
@@ -211,8 +222,10 @@ int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle handle, unsig
     if (condition.root == &graph && !condition.has_node) return cuda::kInvalidValue;
   if (has_conditions(graph) && *graph.executables > 0) return cuda::kInvalidValue;
   ++*graph.executables;
-  *exec = reinterpret_cast<GraphExecHandle>(
-      machine().own<GraphExec>({.nodes = std::make_shared<Graph>(graph), .from = &graph}));
+  auto* const made =
+      machine().own<GraphExec>({.nodes = std::make_shared<Graph>(graph), .from = &graph});
+  machine().executables.insert(made);
+  *exec = reinterpret_cast<GraphExecHandle>(made);
   ++machine().told.graphs;
   return 0;
 }
@@ -233,20 +246,21 @@ int cuGraphExecMemcpyNodeSetParams(GraphExecHandle exec, NodeHandle node, const 
   const Graph& graph = *reinterpret_cast<GraphExec*>(exec)->nodes;
   if (const auto index = index_of(graph, node); index && graph.nodes[*index].name != name_of(*copy))
     return cuda::kInvalidValue;
-  return set(exec, node, made_by(entry.card(), *copy));
+  return set(exec, node, made_by(entry.card(), *copy), memory_of(*copy));
 }
 
 int cuGraphExecMemsetNodeSetParams(GraphExecHandle exec, NodeHandle node, const FillNode* fill,
                                    ContextHandle) {
   const Entry entry("cuGraphExecMemsetNodeSetParams");
   if (entry.code() != 0) return entry.code();
-  return set(exec, node, made_by(entry.card(), *fill));
+  return set(exec, node, made_by(entry.card(), *fill), {fill->to});
 }
 
 int cuGraphExecDestroy(GraphExecHandle exec) {
   const Entry entry("cuGraphExecDestroy");
   if (entry.code() != 0) return entry.code();
   --*reinterpret_cast<GraphExec*>(exec)->nodes->executables;
+  machine().executables.erase(reinterpret_cast<GraphExec*>(exec));
   machine().owned.erase(reinterpret_cast<GraphExec*>(exec));
   --machine().told.graphs;
   return 0;

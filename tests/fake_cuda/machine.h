@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,7 @@ struct GraphNode {
   std::vector<size_t> before = {};
   std::optional<ConditionalBody> body = {};
   bool is_lost = false;
+  std::vector<uint64_t> memory = {};  ///< of the card, that a copy or a fill knows of
   std::shared_ptr<const Graph> child = {};  ///< a graph as one node, as it was then
 };
 struct Graph {
@@ -105,6 +107,7 @@ class Machine {
   /// What handles stand for, until it is destroyed: a call that is made to fail leaves it here.
   std::map<const void*, std::shared_ptr<void>> owned;
   std::map<uint64_t, Condition> conditions;
+  std::set<const GraphExec*> executables;
   int captures = 0;    ///< streams that are captured now
   int lost = 0;        ///< what every call returns since a card has failed
   uint64_t drawn = 0;  ///< state of random()

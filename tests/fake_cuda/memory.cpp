@@ -1,6 +1,7 @@
 // The fake driver's calls about memory, and copies, which happen in their stream's order and not before somebody waits.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -27,6 +28,17 @@ std::byte* bytes_at(Card& card, DevicePointer pointer, size_t bytes) {
     machine().fail(cuda::kIllegalAddress,
                    fmt::format("{} bytes at {:#x} are in no allocation", bytes, pointer));
   return found.empty() ? nullptr : found.data();
+}
+
+/// Nodes that know of the memory, of graphs that may yet be launched. Bodies of conditional nodes are not looked at.
+int64_t nodes_that_know(DevicePointer pointer, int64_t bytes) {
+  int64_t nodes = 0;
+  for (const auto* const exec : machine().executables)
+    for (const auto& node : exec->nodes->nodes)
+      nodes += std::ranges::any_of(node.memory, [&](uint64_t known) {
+        return known >= pointer && known < pointer + static_cast<uint64_t>(bytes);
+      });
+  return nodes;
 }
 
 bool is_there(Card& card, DevicePointer pointer, size_t bytes) {
@@ -84,6 +96,10 @@ int cuMemFree_v2(DevicePointer pointer) {
   const auto found = card.allocations.find(pointer);
   if (found == card.allocations.end()) return cuda::kInvalidValue;
   machine().complete_all();
+  if (const int64_t nodes = nodes_that_know(pointer, found->second); nodes > 0)
+    machine().fail(
+        cuda::kIllegalAddress,
+        fmt::format("{} nodes of executable graphs copy or fill memory that is given back", nodes));
   card.allocated_bytes -= found->second;
   machine().told.allocated_bytes -= found->second;
   --machine().told.allocations;
