@@ -95,6 +95,16 @@ void store(std::span<const double> values, DType dtype, void* data, int64_t begi
     store_element(data, dtype, begin + static_cast<int64_t>(i), values[i]);
 }
 
+// As store() rounds them: to f32, and from there.
+void bf16_normals(PhiloxStream& draws, const Initializer& initializer, std::span<uint16_t> out) {
+  float values[kBlock];
+  for (; !out.empty(); out = out.subspan(std::min<size_t>(kBlock, out.size()))) {
+    const std::span<float> block(values, std::min<size_t>(kBlock, out.size()));
+    draws.normals(block, initializer.a, initializer.b);
+    std::ranges::transform(block, out.begin(), f32_to_bf16);
+  }
+}
+
 std::atomic<bool> names_are_distinct = false;
 
 }  // namespace
@@ -246,13 +256,15 @@ void initialize_part(const Initializer& initializer, const TensorType& type, uin
            "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
   FB_CHECK(initializer.kind != Initializer::Kind::orthogonal, "a part of '{}'", name);
   const PhiloxStream draws(seed, hash_text(name));
-  if (type.dtype == DType::f32 && initializer.then == nullptr &&
-      initializer.kind == Initializer::Kind::normal) {  // most are, and go without a detour
+  if (initializer.kind == Initializer::Kind::normal && initializer.then == nullptr) {
+    // Most are, and go without a detour.
     PhiloxStream own = draws;
     own.skip(2 * static_cast<uint64_t>(begin));
-    own.normals({static_cast<float*>(data), static_cast<size_t>(end - begin)}, initializer.a,
-                initializer.b);
-    return;
+    const auto count = static_cast<size_t>(end - begin);
+    if (type.dtype == DType::f32)
+      return own.normals({static_cast<float*>(data), count}, initializer.a, initializer.b);
+    if (type.dtype == DType::bf16)
+      return bf16_normals(own, initializer, {static_cast<uint16_t*>(data), count});
   }
   double values[kBlock];
   for (int64_t at = begin; at < end; at += kBlock) {

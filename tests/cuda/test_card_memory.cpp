@@ -1,6 +1,7 @@
 // Between host and card, on a driver that puts everything off until somebody waits for it.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -57,25 +58,26 @@ TEST_F(CardMemory, CopiesWhereBothOverlap) {
   EXPECT_EQ(read(*device, memory->address(), 10), numbers(10, 0));
 }
 
-// In pieces of 4 MiB, by two pinned pieces in turns.
+// In pieces of 4 MiB, by two pinned pieces in turns; several threads make shares of each at once.
 TEST_F(CardMemory, IsMadeAndLookedAtPieceByPiece) {
   for (const uint64_t seed : {0, 1, 2}) {
     fake().seed = seed;
     const auto device = open();
     constexpr int64_t kBytes = (9 << 20) + 64;
     const auto memory = device->allocate(kBytes);
-    int64_t pieces = 0;
+    std::atomic<int64_t> made = 0, problems = 0;
     device->produce(memory->address(), kBytes, Pieces::any_order,
                     [&](int64_t offset, std::span<std::byte> piece) {
-                      ++pieces;
-                      EXPECT_EQ(offset % 64, 0);
-                      EXPECT_EQ(piece[0], std::byte{0});
+                      made += std::ssize(piece);
+                      problems += offset % 64 != 0 ? 1 : 0;
+                      for (const std::byte each : piece) problems += each != std::byte{0} ? 1 : 0;
                       for (size_t i = 0; i < piece.size(); i += 8) {
                         const int64_t value = offset + static_cast<int64_t>(i);
                         std::memcpy(&piece[i], &value, 8);
                       }
                     });
-    EXPECT_EQ(pieces, 3);
+    EXPECT_EQ(made, kBytes);
+    EXPECT_EQ(problems, 0);
     int64_t seen = 0;
     device->consume(memory->address(), kBytes, Pieces::in_order,
                     [&](int64_t offset, std::span<const std::byte> piece) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/text/gguf_model.h"
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/mapped_folder.h"
@@ -35,30 +36,38 @@ void fill_from_huggingface(const Receiver& receiver, State& state) {
     state.write(prefix + entry.name, own.read<float>(entry.name));
 }
 
-std::vector<float> table_of(const Receiver& receiver, const State& state) {
+std::vector<float> table_of(const Receiver& receiver, const State& state, ThreadPool& pool) {
   const int entry = state.find(receiver.scope() + kTable);
   const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
   std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
   state.read(entry, bytes);
-  std::vector<float> values;
-  for (int64_t i = 0; i < type.elements(); ++i)
-    values.push_back(static_cast<float>(load_element(bytes.data(), type.dtype, i)));
+  std::vector<float> values(static_cast<size_t>(type.elements()));
+  pool.parallel_for(type.elements(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      values[static_cast<size_t>(i)] =
+          static_cast<float>(load_element(bytes.data(), type.dtype, i));
+  });
   return values;
 }
 
 void fill_statistics(const Receiver& receiver, State& state) {
   const std::string prefix = receiver.scope() + ".statistics.";
   if (state.find(prefix + "rms") < 0) return;
-  const std::vector<float> table = table_of(receiver, state);
+  ThreadPool pool(available_processors());  // a table of half a billion numbers is not rare
+  const std::vector<float> table = table_of(receiver, state, pool);
   const auto width = static_cast<size_t>(receiver.decoder.width), rows = table.size() / width;
   std::vector<double> sums(width), squares(width);
+  // Each column in the order of its rows, whoever adds it up.
+  pool.parallel_for(receiver.decoder.width, [&](int64_t begin, int64_t end) {
+    for (size_t row = 0; row < rows; ++row)
+      for (auto column = static_cast<size_t>(begin); column < static_cast<size_t>(end); ++column) {
+        const double value = table[row * width + column];
+        sums[column] += value;
+        squares[column] += value * value;
+      }
+  });
   double all = 0;
-  for (size_t i = 0; i < table.size(); ++i) {
-    const double value = table[i];
-    sums[i % width] += value;
-    squares[i % width] += value * value;
-    all += value * value;
-  }
+  for (const double value : table) all += value * value;
   std::vector<float> mean, deviation;
   for (size_t i = 0; i < width; ++i) {
     const double centre = sums[i] / static_cast<double>(rows);

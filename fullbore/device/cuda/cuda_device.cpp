@@ -22,7 +22,8 @@ namespace {
 constexpr int64_t kAlignment = 256;
 // Of contents that pass through pinned memory: large enough for the bus, small beside a model.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
-constexpr int64_t kLine = 64;  // of a processor's cache
+constexpr int64_t kLine = 64;                    // of a processor's cache
+constexpr int64_t kFewBytes = int64_t{1} << 20;  // that no other thread is woken for
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -206,10 +207,11 @@ class CudaDevice::Staging {
 // While one piece is on its way the next is made, by several threads where the order does not matter.
 void CudaDevice::produce(Address to, int64_t bytes, Pieces order, const Produce& produce) {
   if (bytes <= 0) return;
-  const auto make = [&](int64_t offset, std::span<std::byte> piece) {
+  // `is_old`: something else has been there, in place of zeros.
+  const auto make = [&](int64_t offset, std::span<std::byte> piece, bool is_old) {
     const std::unique_lock pool_is_free(pool_mutex_, std::try_to_lock);
-    if (order == Pieces::in_order || !pool_is_free.owns_lock()) {
-      std::memset(piece.data(), 0, piece.size());
+    if (order == Pieces::in_order || bytes < kFewBytes || !pool_is_free.owns_lock()) {
+      if (is_old) std::memset(piece.data(), 0, piece.size());
       produce(offset, piece);
       return;
     }
@@ -219,14 +221,15 @@ void CudaDevice::produce(Address to, int64_t bytes, Pieces order, const Produce&
       const auto first = static_cast<size_t>(begin * kLine);
       const std::span<std::byte> part =
           piece.subspan(first, static_cast<size_t>(std::min(end * kLine, count)) - first);
-      std::memset(part.data(), 0, part.size());
+      if (is_old) std::memset(part.data(), 0, part.size());
       produce(offset + begin * kLine, part);
     });
   };
   const int64_t piece_bytes = std::min(bytes, kPieceBytes);
   if (std::byte* const host = host_state(to)) {
     for (int64_t offset = 0; offset < bytes; offset += piece_bytes)
-      make(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))});
+      make(offset, {host + offset, static_cast<size_t>(std::min(piece_bytes, bytes - offset))},
+           false);
     return;
   }
   const Driver& driver = context_->enter();
@@ -236,7 +239,7 @@ void CudaDevice::produce(Address to, int64_t bytes, Pieces order, const Produce&
     slot.wait();
     const auto count = static_cast<size_t>(std::min(piece_bytes, bytes - offset));
     const std::span<std::byte> piece = slot.bytes().first(count);
-    make(offset, piece);
+    make(offset, piece, true);
     context_->enter();  // whatever the caller did meanwhile
     driver.copy_in((to + offset).value, piece.data(), count, context_->main());
     driver.record_event(slot.copied(), context_->main());
