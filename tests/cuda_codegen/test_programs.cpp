@@ -119,6 +119,22 @@ TEST(PtxPrograms, SumsOfManyChunks) {
   });
 }
 
+// A warp adds up a row: several steps of 32 at once, then what is left; of sums that are used, and beside reductions.
+TEST(PtxPrograms, RunningSumsOfLongRows) {
+  for (const int64_t width : {31, 256, 257, 300, 1000})
+    for (const bool backwards : {false, true})
+      expect_right({f32({5, width})}, [&](const Operands& x) {
+        const Tensor weights = x[0] * x[0];
+        return Operands{cumsum(weights, 1, false, backwards), cumsum(x[0], 1, true, backwards),
+                        reduce_sum(weights, {1})};
+      });
+  expect_right({{DType::i64, {3, 700}}},
+               [](const Operands& x) { return Operands{cumsum(x[0], 1) * 2.0}; });
+  expect_right({f32({4, 600})}, [](const Operands& x) {
+    return Operands{cumsum(exp(tanh(x[0]) * sigmoid(x[0])) * sqrt(x[0] * x[0] + 1.0), 1)};
+  });
+}
+
 TEST(PtxPrograms, SeveralResultsAndDTypes) {
   expect_right(
       {f32({5, 32}), {DType::bf16, {5, 32}}, {DType::boolean, {32}}}, [](const Operands& x) {

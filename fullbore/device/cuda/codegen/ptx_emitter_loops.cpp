@@ -142,8 +142,21 @@ void PtxEmitter::emit_rows() {
 // Whole groups of `copies` points, then single ones. The same thread has a point in every walk.
 void PtxEmitter::emit_row_points(int walk, Value begin, Value end, Value member, Value threads) {
   if (mapping_.scans) {
-    // All threads of the warp, or of the block, come to each step.
-    emit_loop(begin, end, threads, [&](Value first) {
+    // All threads of the warp, or of the block, come to each step. Several at once have all of their points.
+    Value step = b_.CreateMul(threads, number(mapping_.copies));
+    Value whole = b_.CreateMul(b_.CreateUDiv(b_.CreateSub(end, begin), step), step);
+    Value rest = mapping_.copies > 1 ? b_.CreateAdd(begin, whole) : begin;
+    if (mapping_.copies > 1)
+      emit_loop(begin, rest, step, [&](Value first) {
+        Value index = b_.CreateAdd(first, member);
+        set_points(
+            [&](int copy) {
+              return at_reduced(row_, b_.CreateAdd(index, b_.CreateMul(threads, number(copy))));
+            },
+            mapping_.copies);
+        emit_element(walk);
+      });
+    emit_loop(rest, end, threads, [&](Value first) {
       Value index = b_.CreateAdd(first, member);
       mask_ = b_.CreateICmpSLT(index, end);
       set_points([&](int) { return at_reduced(row_, index); }, 1);

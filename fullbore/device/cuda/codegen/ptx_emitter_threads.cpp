@@ -184,7 +184,7 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
     b_.CreateStore(after, slot);
     return instruction.exclusive ? before : after;
   }
-  FB_CHECK((mapping_.group == kWarp || mapping_.group == 0) && mask_ != nullptr);
+  FB_CHECK(mapping_.group == kWarp || mapping_.group == 0);
   Value zero = llvm::Constant::getNullValue(type);
   Value lane = b_.CreateAnd(read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
                             b_.getInt32(kLastLane));
@@ -201,7 +201,7 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
   const auto of_lane = [&](Value v, Value which) {
     return shuffled(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, v, which, b_.getInt32(kLastLane));
   };
-  Value prefix = over_warp(b_.CreateSelect(mask_, x, zero));
+  Value prefix = over_warp(mask_ == nullptr ? x : b_.CreateSelect(mask_, x, zero));
   if (mapping_.group == kWarp) {
     b_.CreateStore(of_lane(add(before, prefix), b_.getInt32(kLastLane)), slot);
   } else {

@@ -78,14 +78,22 @@ int wide_copies(const KernelIr& kernel) {
   return static_cast<int>(16 / widest);
 }
 
+// Steps that threads read at once where a warp, or a block, adds up a row.
+constexpr int kScanCopies = 8;
+
 // Neighbours pay where each of the threads writes in one piece; what only reads, where it does so at least once.
 void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping) {
   const double weight = weight_of(kernel);
   const bool is_light_column = mapping.kind == ThreadMapping::Kind::columns && weight <= 6;
   mapping.copies = is_light_column ? 8 : weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
   mapping.aligned.assign(accesses(kernel).size(), false);
-  if (mapping.scans) mapping.copies = 1;
-  if (mapping.kind == ThreadMapping::Kind::columns || mapping.scans) return;
+  if (mapping.scans) {
+    // A warp has a row to itself: what it reads of it must not wait for what it has added up.
+    const bool is_column = mapping.kind == ThreadMapping::Kind::columns;
+    mapping.copies = is_column ? 1 : weight <= 8 ? kScanCopies : weight <= 40 ? 4 : 1;
+    return;
+  }
+  if (mapping.kind == ThreadMapping::Kind::columns) return;
   const int copies = weight > 60 ? 2 : wide_copies(kernel);
   // Neighbours have the same serial indices.
   if (kernel.lanes < copies || (!kernel.serial.empty() && kernel.lanes % copies != 0)) return;
