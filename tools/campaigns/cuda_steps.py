@@ -1,6 +1,6 @@
 """Training steps of every workload on an NVIDIA card: the processor's losses, and how long a step takes.
 
-Each workload names its steps in tests/parts/cuda_steps.py. `size=small` trains two steps of a model of a few thousand numbers
+Each workload names its steps in tests/parts/cuda_steps.py, and writes what they read that no configuration makes. `size=small` trains two steps of a model of a few thousand numbers
 on both devices, in fp32: every loss of the card must be within `bound` of the processor's. `size=full` trains the ten
 first steps of the real one in fp32 on both (`losses=false`: on neither), then measures it in bf16 on the card by
 `fullbore bench`, and holds its time to what is asked.
@@ -81,7 +81,13 @@ def run(context):
         environment["FULLBORE_CACHE"] = str(pathlib.Path(scratch) / "cache")
         for step in steps:
             context.progress(f"{step['name']}, {size}")
-            settings = [word.replace("{text}", str(text)) for word in step[size]]
+            files = {"{text}": text}
+            for name, write in step.get("files", {}).items():  # that the workload writes itself
+                files[f"{{{name}}}"] = pathlib.Path(scratch) / name
+                write(files[f"{{{name}}}"])
+            settings = step[size]
+            for name, file in files.items():
+                settings = [word.replace(name, str(file)) for word in settings]
             row = {"name": step["name"], "config": step["config"], "settings": step[size]}
             rows.append(row)
             try:
