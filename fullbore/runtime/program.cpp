@@ -57,10 +57,10 @@ struct Program::Implementation {
 
   /// Again when another program has made the arena larger.
   void record() {
-    recorded_arena = arena->address();
+    arena->reserve(plan.arena_bytes);
     for (size_t i = 0; i < plan.buffers.size(); ++i)
       if (plan.buffers[i].space == Space::arena)
-        addresses[i] = recorded_arena + plan.buffers[i].offset;
+        addresses[i] = arena->address() + plan.buffers[i].offset;
     replayable = record_plan(plan, addresses, device);
     replayable->set_profiling(is_profiling);
   }
@@ -103,7 +103,7 @@ struct Program::Implementation {
     if (copies &&
         std::ranges::any_of(read_derived, [&](int derived) { return state.is_outdated(derived); }))
       copies->run({});
-    if (arena->address() != recorded_arena) record();
+    if (!replayable) record();
     replayable->bind_batch(batch);
     replayable->run();
     replayable->wait();
@@ -148,6 +148,11 @@ struct Program::Implementation {
         loc);
   }
 
+  /// Of the last run's loop; -1: it is not known.
+  int64_t iterations_of(int loop) const {
+    return replayable ? replayable->iterations_made(loop) : -1;
+  }
+
   const Buffer& result_buffer(int output, SourceLoc loc) const {
     const std::vector<Graph::Output>& outputs = plan.graph.outputs();
     if (output < 0 || static_cast<size_t>(output) >= outputs.size())
@@ -167,7 +172,6 @@ struct Program::Implementation {
   State& state;
   Device& device;
   std::shared_ptr<Arena> arena;
-  Address recorded_arena;  ///< where its buffers lie in what is recorded
   std::unique_ptr<DeviceMemory> results;
   std::unique_ptr<DeviceMemory> constants;
   std::vector<Address> addresses;  ///< by buffer
@@ -175,7 +179,8 @@ struct Program::Implementation {
   std::vector<LoopFlops> loop_flops;
   bool open_loops = false;
   bool is_profiling = false;
-  std::unique_ptr<Replayable> replayable;
+  std::unique_ptr<Replayable> replayable;  ///< null: the arena has moved since it last ran
+  Arena::User arena_user{arena, [this] { replayable.reset(); }};
   std::vector<int> read_derived;
   std::vector<int> written_entries;
   std::vector<int> written_derived;        ///< of what is written, or of what is not
@@ -271,7 +276,7 @@ LoopIterations Program::iterations_made() const {
   if (!self.open_loops) return made;
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i] == 0) continue;  // no loop, or one of no iterations
-    const int64_t iterations = self.replayable->iterations_made(static_cast<int>(i));
+    const int64_t iterations = self.iterations_of(static_cast<int>(i));
     if (iterations < 0) return {};
     made[i] = static_cast<double>(iterations);
   }
@@ -283,7 +288,7 @@ double Program::flops_made() const {
   if (!self.open_loops) return self.plan.flops;
   double flops = 0;
   for (const LoopFlops& part : self.loop_flops) {
-    const int64_t iterations = part.loop < 0 ? 1 : self.replayable->iterations_made(part.loop);
+    const int64_t iterations = part.loop < 0 ? 1 : self.iterations_of(part.loop);
     if (iterations < 0) return std::numeric_limits<double>::quiet_NaN();
     flops += static_cast<double>(iterations) * part.flops;
   }
@@ -292,9 +297,12 @@ double Program::flops_made() const {
 
 void Program::set_profiling(bool on) {
   implementation_->is_profiling = on;
-  implementation_->replayable->set_profiling(on);
+  if (implementation_->replayable) implementation_->replayable->set_profiling(on);
 }
 
-std::vector<LaneEvents> Program::events() const { return implementation_->replayable->events(); }
+std::vector<LaneEvents> Program::events() const {
+  return implementation_->replayable ? implementation_->replayable->events()
+                                     : std::vector<LaneEvents>();
+}
 
 }  // namespace fullbore

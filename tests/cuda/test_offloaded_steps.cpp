@@ -1,14 +1,18 @@
 // engine.offload=optimizer: steps have the bits that they have with moments on the card, which needs less memory by them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/runtime/program.h"
 #include "fullbore/trace/control.h"
 #include "fullbore/train/frozen.h"
 #include "fullbore/train/step_runner.h"
@@ -242,6 +246,45 @@ TEST_F(OffloadedSteps, OfSeveralShapesKeepTheMemoryOfTheirCopies) {
   EXPECT_GT(found.host_bytes, 0);
   EXPECT_EQ(found.losses, expected.losses);
   EXPECT_EQ(found.state, expected.state);
+}
+
+// Nor does one that was made before its arena had to grow for another, in the middle of a run.
+TEST_F(OffloadedSteps, AreForgottenBeforeTheirMemoryIsGivenBack) {
+  const auto swapping = [](int64_t columns) {
+    GraphBuilder builder("step");
+    const TensorType type{DType::f32, {16}};
+    const Tensor a = builder.input("a", Role::parameter, type);
+    const Tensor b = builder.input("b", Role::parameter, type);
+    const Tensor x = builder.input("x", Role::batch, {DType::f32, {16, columns}});
+    builder.output("y", reduce_sum(std::get<0>(sort(x * 2.0)), {0, 1}));
+    builder.output("a", b, 0);
+    builder.output("b", a, 1);
+    return builder.take();
+  };
+  const Graph small = swapping(2), large = swapping(2000);
+  const auto device = open();
+  State state(state_entries(small), device);
+  state.write<float>("a", std::vector<float>(16, 1));
+  state.write<float>("b", std::vector<float>(16, 2));
+  const auto arena = std::make_shared<Arena>(*device);
+  Program first = Program::compile(small, state, {}, nullptr, arena);
+  const auto run = [](Program& program, int64_t columns) {
+    const TensorMemory x = allocate_tensor_memory(16 * columns * 4);
+    std::fill_n(reinterpret_cast<float*>(x.get()), 16 * columns, 0.5F);
+    const void* const batch[] = {x.get()};
+    program.run(batch);
+    return program.scalar("y");
+  };
+  EXPECT_EQ(run(first, 2), 32);
+  const int64_t before = arena->bytes();
+  Program second = Program::compile(large, state, {}, nullptr, arena);
+  ASSERT_GT(arena->bytes(), before);
+  EXPECT_STREQ(fake().fault, "");
+  EXPECT_EQ(run(first, 2), 32);
+  EXPECT_EQ(run(second, 2000), 32000);
+  EXPECT_EQ(run(first, 2), 32);
+  EXPECT_EQ(state.read<float>("a"), std::vector<float>(16, 1));
+  EXPECT_STREQ(fake().fault, "");
 }
 
 }  // namespace
