@@ -41,13 +41,14 @@ Tensor written_places(const CacheOptions& options, int64_t length) {
   return select(logical_and(inside, greater_equal(page, 0.0)), place, -1.0);
 }
 
-// The pool with tokens [B,T,W] at their places.
+// The pool with tokens [B,T,W] at their places, in its own dtype.
 Tensor write_pages(Trace& trace, const std::string& name, Tensor tokens,
                    const CacheOptions& options, SourceLoc loc) {
   const int64_t batch = tokens.dim(0), length = tokens.dim(1);
-  const Tensor pool = trace.state(
-      name, Role::recurrent, {tokens.dtype(), {options.pool_pages * kPageTokens, tokens.dim(2)}},
-      Initializer::zeros(), loc);
+  const DType dtype = options.pool_dtype.value_or(tokens.dtype());
+  const Tensor pool =
+      trace.state(name, Role::recurrent, {dtype, {options.pool_pages * kPageTokens, tokens.dim(2)}},
+                  Initializer::zeros(), loc);
   Tensor next = pool;
   if (options.copies.valid()) {
     const auto column = [&](int64_t at) {
@@ -55,6 +56,7 @@ Tensor write_pages(Trace& trace, const std::string& name, Tensor tokens,
     };
     next = update_rows(next, gather(next, column(0), loc), column(1), loc);
   }
+  if (tokens.dtype() != dtype) tokens = cast(tokens, dtype, loc);
   next = update_rows(next, tokens, written_places(options, length), loc);
   trace.update(pool, next);
   return next;
@@ -67,7 +69,9 @@ Tensor extend_pages(Trace& trace, const std::string& name, Tensor rows, const Ca
   const Tensor next = write_pages(trace, name, tokens, options, loc);
   const Tensor seen =
       gather(next, reshape(places_of(options.pages), {batch, options.capacity}), loc);
-  return transpose(reshape(seen, {batch, options.capacity, heads, width}, loc), {0, 2, 1, 3}, loc);
+  const Tensor mine =
+      transpose(reshape(seen, {batch, options.capacity, heads, width}, loc), {0, 2, 1, 3}, loc);
+  return mine.dtype() == rows.dtype() ? mine : cast(mine, rows.dtype(), loc);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
@@ -26,6 +27,8 @@ struct CacheOptions {
   Tensor counts =
       {};  ///< i64 [B]: how many of the T tokens are the row's; padding behind them is not kept
   int64_t pool_pages = 0;  ///< of all rows
+  /// What the pool keeps keys and values in: they are rounded to it once, as they are written. None: what they are.
+  std::optional<DType> pool_dtype = {};
   /// i32 [B,2]: a page of which a copy is made before anything is written, and the page that becomes it; -1: none. A row
   /// that is to write to a page that it shares needs one (PagedRow::extend()). Without it nothing is copied.
   Tensor copies = {};
@@ -43,7 +46,8 @@ struct KeyValues {
 void check_cache(const CacheOptions& options, int64_t batch, SourceLoc loc);
 
 /// The State `<scope>.cache.<name>` [B,H,capacity,D], role recurrent, with `rows` [B,H,T,D] written at the position.
-/// Paged: State [pool_pages kPageTokens, H D], of which the pages of each row are given, [B,H,capacity,D].
+/// Paged: State [pool_pages kPageTokens, H D] of the pool's dtype, of which the pages of each row are given,
+/// [B,H,capacity,D] of the rows' dtype.
 Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
                     SourceLoc loc = SourceLoc::here());
 

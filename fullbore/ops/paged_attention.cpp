@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fullbore/ops/compose.h"
 #include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
@@ -13,7 +14,10 @@ std::vector<TensorType> infer(const OpCall& call) {
   require_inputs(call, 5);
   require_dtype(call, 0, "q", DTypeSet::floating);
   require_rank(call, 0, "q", 3);
-  require_same_dtype(call, 0, "q", 1, "keys");
+  const DType kept = call.inputs[1].dtype;
+  if (kept != call.inputs[0].dtype && kept != DType::bf16 && kept != DType::f16)
+    call.fail(fmt::format("needs keys of q's dtype, bf16 or f16 for {}, got {}",
+                          operand_text("q", call.inputs[0]), operand_text("keys", call.inputs[1])));
   require_same_dtype(call, 1, "keys", 2, "values");
   require_rank(call, 1, "keys", 2);
   require_same_shape(call, 1, "keys", 2, "values");
@@ -30,7 +34,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   const PagedAttentionShape shape(call.inputs, call.attributes);
   if (shape.heads % shape.groups != 0)
     call.fail(fmt::format("{} heads are not a multiple of {} groups", shape.heads, shape.groups));
-  const TensorType keys{call.inputs[0].dtype, {shape.pool, shape.groups * shape.width}};
+  const TensorType keys{kept, {shape.pool, shape.groups * shape.width}};
   if (call.inputs[1] != keys)
     call.fail(fmt::format("needs keys {} for {}, got {}", keys.text(),
                           operand_text("q", call.inputs[0]), call.inputs[1].text()));
@@ -55,8 +59,8 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
       expand_dims(cast(pages, DType::i64), 2) * static_cast<double>(shape.page_tokens);
   const Tensor at = reshape(select(less(first, 0.0), -1.0, first + within), {rows, places});
   const auto of_row = [&](Tensor pool) {
-    return transpose(reshape(gather(pool, at), {rows, places, shape.groups, shape.width}),
-                     {0, 2, 1, 3});
+    const Tensor seen_rows = reshape(gather(pool, at), {rows, places, shape.groups, shape.width});
+    return as_dtype(transpose(seen_rows, {0, 2, 1, 3}), q.dtype());
   };
   const Tensor place = iota(q.builder(), {DType::i64, {1, places}}, 1);
   const Tensor end = expand_dims(seen, 1);
@@ -150,21 +154,20 @@ struct Sizes {
   int64_t rows, heads, groups, width, pages, page_tokens, window;
 };
 
-// A pool of twice the pages that the rows have room for; some pages are none, or beyond it.
-Sample sample(std::string why, const Sizes& s) {
+// A pool of twice the pages that the rows have room for; some pages are none, or beyond it. f32 stands for q's dtype.
+Sample sample(std::string why, const Sizes& s, DType kept = DType::f32) {
   const Shape pool{2 * s.rows * s.pages * s.page_tokens, s.groups * s.width};
-  return {
-      .why = std::move(why),
-      .inputs = {SampleInput::normal({DType::f32, {s.rows, s.heads, s.width}}),
-                 SampleInput::normal({DType::f32, pool}), SampleInput::normal({DType::f32, pool}),
-                 SampleInput::integers({DType::i32, {s.rows, s.pages}}, -1,
-                                       static_cast<double>(2 * s.rows * s.pages)),
-                 SampleInput::integers({DType::i64, {s.rows}}, 0,
-                                       static_cast<double>(s.pages * s.page_tokens + 1))},
-      .attributes = {{"groups", s.groups},
-                     {"page_tokens", s.page_tokens},
-                     {"scale", 1 / std::sqrt(static_cast<double>(s.width))},
-                     {"window", s.window}}};
+  return {.why = std::move(why),
+          .inputs = {SampleInput::normal({DType::f32, {s.rows, s.heads, s.width}}),
+                     SampleInput::normal({kept, pool}), SampleInput::normal({kept, pool}),
+                     SampleInput::integers({DType::i32, {s.rows, s.pages}}, -1,
+                                           static_cast<double>(2 * s.rows * s.pages)),
+                     SampleInput::integers({DType::i64, {s.rows}}, 0,
+                                           static_cast<double>(s.pages * s.page_tokens + 1))},
+          .attributes = {{"groups", s.groups},
+                         {"page_tokens", s.page_tokens},
+                         {"scale", 1 / std::sqrt(static_cast<double>(s.width))},
+                         {"window", s.window}}};
 }
 
 std::vector<Sample> samples() {
@@ -177,6 +180,11 @@ std::vector<Sample> samples() {
       sample("more places than a part of the scores", {2, 2, 2, 5, 9, 16, 0}),
       sample("no rows", {0, 2, 2, 4, 2, 16, 0}),
       sample("no pages", {2, 2, 1, 4, 0, 16, 0}),
+      sample("a pool of bf16, heads of several vectors and a rest", {3, 4, 2, 83, 3, 16, 0},
+             DType::bf16),
+      sample("a pool of bf16, a window, pages that no vector fills", {4, 2, 2, 44, 7, 5, 12},
+             DType::bf16),
+      sample("a pool of f16", {3, 2, 1, 37, 2, 16, 0}, DType::f16),
   };
 }
 
@@ -194,6 +202,14 @@ std::vector<ErrorSample> errors() {
        {{DType::i32, {2, 4, 8}}, keys, keys, pages, seen},
        with(2, 0),
        "needs floating q"},
+      {"a wider pool",
+       {q, {DType::f64, {64, 16}}, {DType::f64, {64, 16}}, pages, seen},
+       with(2, 0),
+       "needs keys of q's dtype, bf16 or f16 for q f32[2,4,8], got keys f64[64,16]"},
+      {"values of another dtype",
+       {q, {DType::bf16, {64, 16}}, keys, pages, seen},
+       with(2, 0),
+       "keys bf16[64,16] and values f32[64,16] differ in dtype"},
       {"values of another shape", {q, keys, wide, pages, seen}, with(2, 0), "differ in shape"},
       {"groups that do not divide the heads",
        {q, keys, keys, pages, seen},
@@ -221,7 +237,7 @@ Cost cost(const CostCall& call) {
   const PagedAttentionShape shape(call.inputs, call.attributes);
   const auto pairs = static_cast<double>(shape.rows * shape.heads * shape.places());
   const auto row = static_cast<double>(shape.groups * shape.width) *
-                   static_cast<double>(dtype_bytes(call.inputs[0].dtype));
+                   static_cast<double>(dtype_bytes(shape.pool_dtype));
   return {pairs * (4 * static_cast<double>(shape.width) + 4 + scalar_op_flops(ScalarOp::exp)),
           2 * static_cast<double>(shape.rows * shape.places()) * row +
               2 * static_cast<double>(call.inputs[0].bytes())};
@@ -251,6 +267,7 @@ PagedAttentionShape::PagedAttentionShape(std::span<const TensorType> inputs,
       pages(inputs[3].shape[1]),
       page_tokens(attributes.get<int64_t>("page_tokens")),
       window(attributes.get<int64_t>("window")),
+      pool_dtype(inputs[1].dtype),
       scale(attributes.get<double>("scale")) {}
 
 Tensor paged_attention(Tensor q, Tensor keys, Tensor values, Tensor pages, Tensor seen,

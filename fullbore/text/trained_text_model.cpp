@@ -209,7 +209,8 @@ RolloutSizes rollout_sizes(const Config& config, int64_t tokens, int64_t rows) {
   return {.slots = rows,
           .context = text_keys(config).model.context,
           .vocabulary = tokens,
-          .pool_rows = rows + 1};
+          .pool_rows = rows + 1,
+          .pool_dtype = pool_dtype(compile_options(config))};
 }
 
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples) {

@@ -36,9 +36,9 @@ struct RowStates {
 
 class DecodeTrace {
  public:
-  DecodeTrace(const PagedDecodeFunction& decode, int64_t pool_pages, int64_t vocabulary,
+  DecodeTrace(const PagedDecodeFunction& decode, PoolShape pool, int64_t vocabulary,
               const DecodeShape& shape)
-      : decode_(decode), pool_pages_(pool_pages), vocabulary_(vocabulary), shape_(shape) {}
+      : decode_(decode), pool_(pool), vocabulary_(vocabulary), shape_(shape) {}
 
   Graph graph() {
     const TensorType of_rows{DType::i64, {shape_.rows}};
@@ -77,7 +77,8 @@ class DecodeTrace {
     inputs.position = rows.position;
     inputs.counts = rows.live;
     inputs.pages = pages_;
-    inputs.pool_pages = pool_pages_;
+    inputs.pool_pages = pool_.pages;
+    inputs.pool_dtype = pool_.dtype;
     const Tensor next = decode_(trace_, inputs);
     return checked_logits(next, shape_.rows, vocabulary_);
   }
@@ -116,7 +117,7 @@ class DecodeTrace {
     const size_t first_pool = carried.size();
     const DecodeShape single{.rows = shape_.rows, .pages = shape_.pages, .draws = false};
     const std::vector<StateEntry> pools =
-        pool_entries(PagedPrograms::trace_decode(decode_, pool_pages_, vocabulary_, single));
+        pool_entries(PagedPrograms::trace_decode(decode_, pool_, vocabulary_, single));
     for (const StateEntry& pool : pools)
       carried.push_back(trace_.state(pool.name, pool.role, pool.type, Initializer::zeros()));
     const std::vector<Tensor> before(carried.begin() + static_cast<std::ptrdiff_t>(first_pool),
@@ -144,7 +145,7 @@ class DecodeTrace {
   }
 
   const PagedDecodeFunction& decode_;
-  int64_t pool_pages_;
+  PoolShape pool_;
   int64_t vocabulary_;
   DecodeShape shape_;
   Trace trace_{"decode", false};
@@ -154,50 +155,51 @@ class DecodeTrace {
 
 }  // namespace
 
-PagedPrograms::PagedPrograms(PagedDecodeFunction decode, int64_t pool_pages, int64_t vocabulary,
+PagedPrograms::PagedPrograms(PagedDecodeFunction decode, PoolShape pool, int64_t vocabulary,
                              State& state, const CompileOptions& options)
     : decode_(std::move(decode)),
-      pool_pages_(pool_pages),
+      pool_(pool),
       vocabulary_(vocabulary),
       state_(state),
       options_(options) {}
 
-Graph PagedPrograms::trace_prefill(const PagedDecodeFunction& decode, int64_t pool_pages,
-                                   int64_t rows, int64_t length, int64_t pages) {
+Graph PagedPrograms::trace_prefill(const PagedDecodeFunction& decode, PoolShape pool, int64_t rows,
+                                   int64_t length, int64_t pages) {
   Trace trace("prefill", false);
   PagedInputs inputs;
   inputs.tokens = trace.batch("tokens", {DType::i32, {rows, length}});
   inputs.position = trace.batch("position", {DType::i64, {rows}});
   inputs.counts = trace.batch("counts", {DType::i64, {rows}});
   inputs.pages = trace.batch("pages", {DType::i32, {rows, pages}});
-  inputs.pool_pages = pool_pages;
+  inputs.pool_pages = pool.pages;
+  inputs.pool_dtype = pool.dtype;
   decode(trace, inputs);  // the logits are dead code
   return trace.finish();
 }
 
-Graph PagedPrograms::trace_decode(const PagedDecodeFunction& decode, int64_t pool_pages,
+Graph PagedPrograms::trace_decode(const PagedDecodeFunction& decode, PoolShape pool,
                                   int64_t vocabulary, const DecodeShape& shape) {
-  return DecodeTrace(decode, pool_pages, vocabulary, shape).graph();
+  return DecodeTrace(decode, pool, vocabulary, shape).graph();
 }
 
 BoundProgram& PagedPrograms::prefill(int64_t rows, int64_t length, int64_t pages) {
   const std::vector<int64_t> key{rows, length, pages};
   const auto known = prefills_.find(key);
   if (known != prefills_.end()) return known->second;
-  return prefills_.emplace(key, compile(trace_prefill(decode_, pool_pages_, rows, length, pages)))
+  return prefills_.emplace(key, compile(trace_prefill(decode_, pool_, rows, length, pages)))
       .first->second;
 }
 
 BoundProgram& PagedPrograms::decode(const DecodeShape& shape) {
   const auto known = decodes_.find(shape);
   if (known != decodes_.end()) return known->second;
-  return decodes_.emplace(shape, compile(trace_decode(decode_, pool_pages_, vocabulary_, shape)))
+  return decodes_.emplace(shape, compile(trace_decode(decode_, pool_, vocabulary_, shape)))
       .first->second;
 }
 
 Graph PagedPrograms::trace_copies() const {
   const Graph step =
-      trace_decode(decode_, pool_pages_, vocabulary_, {.rows = 1, .pages = 1, .draws = false});
+      trace_decode(decode_, pool_, vocabulary_, {.rows = 1, .pages = 1, .draws = false});
   Trace trace("copy pages", false);
   const Tensor from = trace.batch("from", {DType::i64, {kCopies, 1}});
   const Tensor to = trace.batch("to", {DType::i64, {kCopies, 1}});

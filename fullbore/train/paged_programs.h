@@ -28,7 +28,7 @@ struct DecodeShape {
 /// The programs of a model over one pool of pages, each compiled when it is needed first. The State must outlive them.
 class PagedPrograms {
  public:
-  PagedPrograms(PagedDecodeFunction decode, int64_t pool_pages, int64_t vocabulary, State& state,
+  PagedPrograms(PagedDecodeFunction decode, PoolShape pool, int64_t vocabulary, State& state,
                 const CompileOptions& options);
 
   /// Reads tokens of rows, whose page tables have been extended by them: nothing comes of it but keys and values.
@@ -47,10 +47,10 @@ class PagedPrograms {
   /// Copies pages, before anything is written to the rows that have asked for it.
   void copy(std::span<const PagedRow::Copy> copies);
 
-  static Graph trace_prefill(const PagedDecodeFunction& decode, int64_t pool_pages, int64_t rows,
+  static Graph trace_prefill(const PagedDecodeFunction& decode, PoolShape pool, int64_t rows,
                              int64_t length, int64_t pages);
-  static Graph trace_decode(const PagedDecodeFunction& decode, int64_t pool_pages,
-                            int64_t vocabulary, const DecodeShape& shape);
+  static Graph trace_decode(const PagedDecodeFunction& decode, PoolShape pool, int64_t vocabulary,
+                            const DecodeShape& shape);
 
  private:
   BoundProgram compile(const Graph& graph) const { return {graph, state_, options_}; }
@@ -59,7 +59,7 @@ class PagedPrograms {
   static constexpr int64_t kCopies = 16;  ///< of one launch
 
   PagedDecodeFunction decode_;
-  int64_t pool_pages_;
+  PoolShape pool_;
   int64_t vocabulary_;
   State& state_;
   CompileOptions options_;

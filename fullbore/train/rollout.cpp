@@ -45,6 +45,10 @@ int64_t row_pages(const RolloutSizes& sizes) {
 
 int64_t pool_pages(const RolloutSizes& sizes) { return sizes.pool_rows * row_pages(sizes); }
 
+PoolShape pool_shape(const RolloutSizes& sizes) {
+  return {.pages = pool_pages(sizes), .dtype = sizes.pool_dtype};
+}
+
 size_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -57,7 +61,7 @@ struct Rollout::Implementation {
                  const CompileOptions& options)
       : sizes(checked(given)),
         pool(static_cast<int32_t>(pool_pages(sizes))),
-        programs(std::move(decode), pool_pages(sizes), sizes.vocabulary, state, options) {}
+        programs(std::move(decode), pool_shape(sizes), sizes.vocabulary, state, options) {}
 
   RolloutSizes sizes;
   PagePool pool;
@@ -242,6 +246,10 @@ RolloutCounts Run::run(const std::function<void(RolloutRow&& row)>& finished) {
 
 }  // namespace
 
+DType pool_dtype(const CompileOptions& options) {
+  return options.fp32_scopes.empty() ? options.precision : DType::f32;
+}
+
 Rollout::Rollout(PagedDecodeFunction decode, const RolloutSizes& sizes, State& state,
                  const CompileOptions& options)
     : implementation_(std::make_unique<Implementation>(std::move(decode), sizes, state, options)) {}
@@ -251,7 +259,7 @@ Rollout::~Rollout() = default;
 
 Graph Rollout::trace(const PagedDecodeFunction& decode, const RolloutSizes& sizes) {
   const RolloutSizes all = checked(sizes);
-  return PagedPrograms::trace_decode(decode, pool_pages(all), all.vocabulary,
+  return PagedPrograms::trace_decode(decode, pool_shape(all), all.vocabulary,
                                      {.rows = all.slots, .pages = row_pages(all), .draws = false});
 }
 

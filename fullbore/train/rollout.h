@@ -65,7 +65,12 @@ struct RolloutSizes {
   /// MemoryError where a run needs more.
   int64_t pool_rows = 0;
   int64_t tokens_per_launch = 1;  ///< of each row, in one replay of a compiled loop
+  DType pool_dtype = DType::f32;  ///< of keys and values in the pool
 };
+
+/// What the pool of a model that is compiled like this is to be of: its precision, in which a whole pass has keys and
+/// values too; f32 where modules of it stay f32, for those that attend may be among them.
+DType pool_dtype(const CompileOptions& options);
 
 /// What a run has done, and how long it took.
 struct RolloutCounts {

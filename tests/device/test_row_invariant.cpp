@@ -13,6 +13,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/linear_cross_entropy.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/paged_attention.h"
 #include "tests/support/device.h"
 #include "tests/support/program_check.h"
 #include "tests/support/samples.h"
@@ -209,6 +210,43 @@ TEST_F(RowInvariantOps, KeysAmongOthersThatAreNotSeen) {
       for (int64_t i = 0; i < y.elements(); ++i)
         ASSERT_EQ(alone.at(i), y.at(i)) << queries << " queries, " << keys << " keys, " << i;
     }
+  }
+}
+
+// A pool of 16 bits is that of f32 which holds the same numbers: they are widened, and everything else stays.
+TEST_F(RowInvariantOps, PagesOf16BitsGiveTheBitsOfTheSameNumbersInF32) {
+  constexpr int64_t kRows = 3, kHeads = 4, kGroups = 2, kWidth = 44, kPages = 5, kTokens = 16;
+  const auto random = [](const TensorType& type, uint64_t stream) {
+    return fill(SampleInput::normal(type), DType::f32, 4, stream);
+  };
+  const Literal q = random({DType::f32, {kRows, kHeads, kWidth}}, 0);
+  Literal pages({DType::i32, {kRows, kPages}}), seen({DType::i64, {kRows}});
+  for (int64_t i = 0; i < pages.elements(); ++i)
+    pages.put(i, static_cast<double>(i * 7 % (kRows * kPages)));
+  pages.put(1, -1);
+  seen.put(0, 70), seen.put(1, 33), seen.put(2, 80);
+  const auto attend = [&](const Literal& keys, const Literal& values) {
+    GraphBuilder builder("attention");
+    const Literal operands[] = {q, keys, values, pages, seen};
+    std::vector<Tensor> x;
+    for (const Literal& each : operands)
+      x.push_back(builder.input(fmt::format("x{}", x.size()), Role::batch, each.type()));
+    builder.output("y", paged_attention(x[0], x[1], x[2], x[3], x[4],
+                                        {.groups = kGroups, .page_tokens = kTokens, .window = 60}));
+    return run_graph(builder.take(), operands, device_, options_)[0];
+  };
+  const Shape pool{kRows * kPages * kTokens, kGroups * kWidth};
+  for (const DType kept : {DType::bf16, DType::f16}) {
+    const Literal keys = random({kept, pool}, 1), values = random({kept, pool}, 2);
+    const auto widened = [&](const Literal& x) {
+      Literal wide({DType::f32, pool});
+      for (int64_t i = 0; i < x.elements(); ++i) wide.put(i, x.at(i));
+      return wide;
+    };
+    const Literal narrow = attend(keys, values), wide = attend(widened(keys), widened(values));
+    for (int64_t i = 0; i < wide.elements(); ++i)
+      ASSERT_EQ(narrow.at(i), wide.at(i)) << dtype_name(kept) << ", " << i;
+    EXPECT_NE(wide.at(0), 0);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
@@ -131,7 +132,8 @@ struct Traced {
 };
 
 /// Logits [B,T,V] of `length` tokens of each row, over the pool or without a cache.
-Traced traced(const nn::DecoderConfig& config, int64_t batch, int64_t length, bool paged) {
+Traced traced(const nn::DecoderConfig& config, int64_t batch, int64_t length, bool paged,
+              std::optional<DType> pool_dtype = {}) {
   Trace trace("decode", false);
   nn::DecoderInputs inputs;
   const Tensor tokens = trace.batch("tokens", {DType::i32, {batch, length}});
@@ -142,6 +144,7 @@ Traced traced(const nn::DecoderConfig& config, int64_t batch, int64_t length, bo
                     .pages = trace.batch("pages", {DType::i32, {batch, kRowPages}}),
                     .counts = trace.batch("counts", {DType::i64, {batch}}),
                     .pool_pages = kPool,
+                    .pool_dtype = pool_dtype,
                     .copies = trace.batch("copies", {DType::i32, {batch, 2}})};
   const Tensor hidden = nn::decoder_states(trace, inputs, config).last;
   trace.result("logits", language_model_logits(trace, nn::decoder_head(trace, hidden, config)));
@@ -273,6 +276,52 @@ TEST_P(PagedCache, RowsThatGoOnFromTheSameTokensShareTheirPages) {
   EXPECT_EQ(pool_.free_pages(), kPool);
 }
 
+// Of the first layer, which nothing that was rounded has reached: chunks, single tokens and pages that are copied.
+TEST_P(PagedCache, KeysAndValuesAreRoundedOnceAsTheyAreWritten) {
+  const auto pools = [&](std::optional<DType> dtype) {
+    const Graph step = traced(config_, kBatch, 1, true, dtype).graph;
+    State state(state_entries(step), device_);
+    for (const StateEntry& entry : state.entries())
+      if (entry.role == Role::parameter)
+        state.write<float>(entry.name, state_.read<float>(entry.name));
+    for (const int64_t length : {16, 1}) {
+      Program program = Program::compile(traced(config_, kBatch, length, true, dtype).graph, state);
+      alignas(64) std::array<int32_t, 64> tokens{};
+      for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 30);
+      alignas(64) int64_t position[kBatch] = {}, counts[kBatch] = {length, length, 1};
+      alignas(64) int32_t pages[kBatch * kRowPages] = {4, 0, 9, 1, 2, 3, 5, 6, 7};
+      alignas(64) int32_t copies[kBatch * 2] = {-1, -1, -1, -1, -1, -1};
+      if (length == 1) {
+        std::fill_n(position, kBatch, 15);
+        copies[0] = 1, copies[1] = 4;  // what the second row has, but for its last token
+      }
+      const std::map<std::string, const void*> given = {{"tokens", tokens.data()},
+                                                        {"position", position},
+                                                        {"pages", pages},
+                                                        {"counts", counts},
+                                                        {"copies", copies}};
+      std::vector<const void*> batch;
+      for (const Graph::Input& input : program.plan().graph.inputs())
+        if (!is_kept(input.role)) batch.push_back(given.at(input.name));
+      program.run(batch);
+    }
+    return state;
+  };
+  const State wide = pools({}), narrow = pools(DType::bf16);
+  int compared = 0;
+  for (const StateEntry& entry : wide.entries()) {
+    if (entry.role != Role::recurrent || entry.name.find(".0.") == std::string::npos) continue;
+    const std::vector<float> values = wide.read<float>(entry.name);
+    const std::vector<uint16_t> bits = narrow.read<uint16_t>(entry.name);
+    ASSERT_EQ(bits.size(), values.size());
+    for (size_t i = 0; i < bits.size(); ++i)
+      ASSERT_EQ(bits[i], f32_to_bf16(values[i])) << entry.name << ", " << i;
+    EXPECT_GT(std::ranges::count_if(values, [](float x) { return x != 0; }), 500);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 2);
+}
+
 // Texts that go beyond the context too, and that begin alike.
 TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
   const auto logits_of = [&](Trace& trace, Tensor hidden) {
@@ -294,6 +343,7 @@ TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
                                              .pages = given.pages,
                                              .counts = given.counts,
                                              .pool_pages = given.pool_pages,
+                                             .pool_dtype = given.pool_dtype,
                                              .copies = given.copies}};
     const Tensor last = nn::decoder_states(trace, inputs, config_).last;
     const int64_t length = last.dim(1);

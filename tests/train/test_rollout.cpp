@@ -50,6 +50,7 @@ Tensor decode(Trace& trace, const PagedInputs& given) {
                                            .pages = given.pages,
                                            .counts = given.counts,
                                            .pool_pages = given.pool_pages,
+                                           .pool_dtype = given.pool_dtype,
                                            .copies = given.copies}};
   const Tensor last = nn::decoder_states(trace, inputs, model()).last;
   const int64_t rows = last.dim(0), length = last.dim(1);
@@ -112,7 +113,8 @@ class RolloutTest : public ::testing::Test {
   }
 
   /// log softmax(logits) behind each token of the text, of the model without a cache: [T, kTokens].
-  std::vector<double> log_probabilities(const std::vector<int32_t>& text, double temperature = 1) {
+  std::vector<double> log_probabilities(const std::vector<int32_t>& text, double temperature = 1,
+                                        const CompileOptions& compile = {}) {
     Trace trace("whole", false);
     const Tensor tokens = trace.batch("tokens", {DType::i32, {1, kContext}});
     nn::DecoderInputs inputs;
@@ -120,7 +122,7 @@ class RolloutTest : public ::testing::Test {
     trace.result("logits", logits_of(trace, nn::decoder_states(trace, inputs, model()).last));
     const Graph graph = trace.finish();
     State state = filled(graph);
-    Program program = Program::compile(graph, state);
+    Program program = Program::compile(graph, state, compile);
     alignas(64) std::array<int32_t, 64> padded{};
     std::ranges::copy(text, padded.begin());
     const void* const batch[] = {padded.data()};
@@ -188,6 +190,51 @@ TEST_F(RolloutTest, BothLogProbabilitiesAreThoseOfTheModelWithoutACache) {
       }
     }
   }
+}
+
+// Keys and values in 16 bits are what a whole pass of that precision multiplies: a row's log-probabilities are as near to those
+// of f32 as that pass's own, and half the bytes are kept.
+TEST_F(RolloutTest, APoolOf16BitsIsAsNearAsAWholePassInThatPrecision) {
+  const auto pool_bytes = [](const RolloutSizes& sizes) {
+    int64_t bytes = 0;
+    for (const StateEntry& entry : state_entries(Rollout::trace(decode, sizes)))
+      if (entry.role == Role::recurrent) bytes += entry.type.bytes();
+    return bytes;
+  };
+  const std::vector<RolloutPrompt> asked = prompts();
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const CompileOptions compile{.precision = dtype};
+    RolloutSizes narrow = sizes(4, 3);
+    narrow.pool_dtype = pool_dtype(compile);
+    EXPECT_EQ(2 * pool_bytes(narrow), pool_bytes(sizes(4, 3)));
+    const Rows rows = run(narrow, asked, {.key = 2}, 2, compile);
+    double of_rollout = 0, of_pass = 0, largest = 0;
+    for (const RolloutPrompt& prompt : asked) {
+      const RolloutRow& row = rows.at({prompt.index, 1});
+      std::vector<int32_t> text = prompt.tokens;
+      text.insert(text.end(), row.tokens.begin(), row.tokens.end() - 1);
+      const std::vector<double> exact = log_probabilities(text);
+      const std::vector<double> pass = log_probabilities(text, 1, compile);
+      for (size_t t = 0; t < row.tokens.size(); ++t) {
+        const size_t at =
+            (prompt.tokens.size() - 1 + t) * kTokens + static_cast<size_t>(row.tokens[t]);
+        of_rollout += std::abs(row.raw[t] - exact[at]);
+        of_pass += std::abs(pass[at] - exact[at]);
+        largest = std::max(largest, std::abs(row.raw[t] - pass[at]));
+      }
+    }
+    EXPECT_GT(of_pass, 0);
+    EXPECT_LT(of_rollout, 1.5 * of_pass) << dtype_name(dtype);
+    EXPECT_LT(largest, dtype == DType::bf16 ? 0.1 : 0.0125) << dtype_name(dtype);
+  }
+}
+
+// A model whose modules stay f32 in part may attend there.
+TEST(PoolDtype, IsThePrecisionUnlessModulesStayF32) {
+  EXPECT_EQ(pool_dtype({}), DType::f32);
+  EXPECT_EQ(pool_dtype({.precision = DType::bf16}), DType::bf16);
+  EXPECT_EQ(pool_dtype({.precision = DType::f16}), DType::f16);
+  EXPECT_EQ(pool_dtype({.precision = DType::bf16, .fp32_scopes = {"layers.0.*"}}), DType::f32);
 }
 
 // Whatever draws, graph or host: a penalty of nearly nothing is the host's, and changes nothing.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fullbore/app/job_options.h"
 #include "fullbore/base/check.h"
 #include "workloads/chess/chess_data.h"
 
@@ -95,7 +96,8 @@ RolloutSizes policy_rollout_sizes(const Config& config, int64_t vocabulary) {
   return {.slots = keys.slots > 0 ? std::min(keys.slots, rows) : rows,
           .context = chess_lengths(config).back(),
           .vocabulary = vocabulary,
-          .tokens_per_launch = keys.tokens_per_launch};
+          .tokens_per_launch = keys.tokens_per_launch,
+          .pool_dtype = pool_dtype(compile_options(config))};
 }
 
 Graph policy_scoring(const HiddenFunction& hidden, const std::vector<BatchField>& fields,

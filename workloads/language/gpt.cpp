@@ -150,6 +150,7 @@ nn::CacheOptions paged_cache(const PagedInputs& inputs) {
           .pages = inputs.pages,
           .counts = inputs.counts,
           .pool_pages = inputs.pool_pages,
+          .pool_dtype = inputs.pool_dtype,
           .copies = inputs.copies};
 }
 

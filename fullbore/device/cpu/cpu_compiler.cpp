@@ -74,8 +74,8 @@ Target cpu_target(int threads) {
   const auto native = [&](const OpDef& op) -> std::set<DType>& { return target.native_ops[&op]; };
   for (const OpHandle* handle :
        {&op::attention, &op::attention_gradient, &op::packed_attention,
-        &op::packed_attention_gradient, &op::quantized_linear, &op::recurrence_states,
-        &op::recurrence_outputs, &op::recurrence_gradient})
+        &op::packed_attention_gradient, &op::paged_attention, &op::quantized_linear,
+        &op::recurrence_states, &op::recurrence_outputs, &op::recurrence_gradient})
     native(*handle) = {DType::f32, DType::bf16, DType::f16};
   std::set<DType>& gemm_dtypes = native(op::matmul_add);
   gemm_dtypes = {DType::f64, DType::f32, DType::f16};
@@ -92,8 +92,8 @@ Target cpu_target(int threads) {
   native(op::winograd_convolution) = {DType::f32, DType::f16};
   if (!this_processor().avx512_bf16) native(op::winograd_convolution).insert(DType::bf16);
   native(op::dropout_mask) = {DType::i64};
-  native(op::paged_attention) = {DType::f32};
   native(op::prepacked_matmul) = gemm_dtypes;
+  if (this_processor().amx_bf16) native(op::prepacked_matmul).insert(DType::bf16);
   for (const auto& [op, dtypes] : registered_composites())
     native(*op).insert(dtypes.begin(), dtypes.end());
   return target;

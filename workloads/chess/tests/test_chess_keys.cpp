@@ -55,5 +55,12 @@ TEST(ChessKeys, NameTheAlgorithms) {
   EXPECT_FALSE(policy_options(config).resamples);
 }
 
+TEST(ChessKeys, CompletionsHaveTheirKeysAndValuesInThePrecisionOfTheRun) {
+  Config config;
+  EXPECT_EQ(policy_rollout_sizes(config, 257).pool_dtype, DType::f32);
+  config.engine.precision = "bf16";
+  EXPECT_EQ(policy_rollout_sizes(config, 257).pool_dtype, DType::bf16);
+}
+
 }  // namespace
 }  // namespace fullbore::chess

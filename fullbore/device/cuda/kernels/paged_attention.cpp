@@ -1,7 +1,8 @@
 // Attention of one query a row to keys and values in pages of a pool (ops/paged_attention.h), in f32 arithmetic for f32, bf16
-// and f16, heads of any width: a block has one row, one head and some columns of its result. Its warps take turns at parts of
-// a few places; each keeps its own largest score, sum and result (Dao 2023, arXiv:2307.08691), which are brought together in
-// the order of the warps. What is computed of a row depends on nothing beside it.
+// and f16, the pool of the queries' dtype or of 16 bits, heads of any width: a block has one row, one head and some columns of
+// its result. Its warps take turns at parts of a few places; each keeps its own largest score, sum and result (Dao 2023,
+// arXiv:2307.08691), which are brought together in the order of the warps. What is computed of a row depends on nothing beside
+// it.
 #include "fullbore/device/cuda/kernels/attention_scores.h"
 
 namespace {
@@ -36,8 +37,8 @@ struct Found {
   float largest, sum;
 };
 
-template <class T, int kColumns>
-FB_DEVICE void attend(const T* q, const T* keys, const T* values, const long* seen, T* y,
+template <class T, class Kept, int kColumns>
+FB_DEVICE void attend(const T* q, const Kept* keys, const Kept* values, const long* seen, T* y,
                       const Heads& shape, const Pool& pool) {
   constexpr int kEach = kColumns / kWarp;  // of a lane: columns lane, lane + 32, ...
   FB_SHARED static Found found_by[kWarps];
@@ -68,7 +69,7 @@ FB_DEVICE void attend(const T* q, const T* keys, const T* values, const long* se
     for (int i = 0; i < kPlaces; ++i) {
       scores[i] = 0;
       if (at[i] < 0) continue;
-      const T* const key = keys + at[i] * stride + behind;
+      const Kept* const key = keys + at[i] * stride + behind;
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
         if (lane + j * kWarp < width) scores[i] += of_query[j] * load(key[lane + j * kWarp]);
@@ -97,7 +98,7 @@ FB_DEVICE void attend(const T* q, const T* keys, const T* values, const long* se
       const float weight = exponential(scores[i] - shift);
       found.sum += weight;
       if (at[i] < 0) continue;
-      const T* const value = values + at[i] * stride + behind + column0;
+      const Kept* const value = values + at[i] * stride + behind + column0;
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
         if (column0 + lane + j * kWarp < width) result[j] += weight * load(value[lane + j * kWarp]);
@@ -128,16 +129,22 @@ FB_DEVICE void attend(const T* q, const T* keys, const T* values, const long* se
 
 }  // namespace
 
-#define FB_PAGED(T, suffix, columns)                                                              \
-  FB_KERNEL void paged_attention_##columns##_##suffix(                                            \
-      const T* q, const T* keys, const T* values, const void* pages, const long* seen, T* y,      \
-      int heads, int groups, int width, int row_pages, int page_tokens, int kind, long pool_rows, \
-      long window, float scale) {                                                                 \
-    attend<T, columns>(q, keys, values, seen, y, {heads, groups, width, window, scale},           \
-                       {pages, kind, row_pages, page_tokens, pool_rows});                         \
+#define FB_PAGED(T, suffix, Kept, kept, columns)                                                   \
+  FB_KERNEL void paged_attention_##columns##_##suffix##_##kept(                                    \
+      const T* q, const Kept* keys, const Kept* values, const void* pages, const long* seen, T* y, \
+      int heads, int groups, int width, int row_pages, int page_tokens, int kind, long pool_rows,  \
+      long window, float scale) {                                                                  \
+    attend<T, Kept, columns>(q, keys, values, seen, y, {heads, groups, width, window, scale},      \
+                             {pages, kind, row_pages, page_tokens, pool_rows});                    \
   }
-#define FB_PAGED_OF(T, suffix) FB_PAGED(T, suffix, 64) FB_PAGED(T, suffix, 256)
+#define FB_PAGED_OF(T, suffix, Kept, kept) \
+  FB_PAGED(T, suffix, Kept, kept, 64)      \
+  FB_PAGED(T, suffix, Kept, kept, 256)
 
-FB_PAGED_OF(float, f32)
-FB_PAGED_OF(Bf16, bf16)
-FB_PAGED_OF(F16, f16)
+FB_PAGED_OF(float, f32, float, f32)
+FB_PAGED_OF(float, f32, Bf16, bf16)
+FB_PAGED_OF(float, f32, F16, f16)
+FB_PAGED_OF(Bf16, bf16, Bf16, bf16)
+FB_PAGED_OF(Bf16, bf16, F16, f16)
+FB_PAGED_OF(F16, f16, F16, f16)
+FB_PAGED_OF(F16, f16, Bf16, bf16)

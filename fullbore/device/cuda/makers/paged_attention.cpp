@@ -24,13 +24,14 @@ std::unique_ptr<CudaKernel> make_paged_attention(const Request& request, std::st
   const Extent grid{.x = static_cast<uint32_t>(shape.rows),
                     .y = static_cast<uint32_t>(shape.heads),
                     .z = static_cast<uint32_t>(divide_up(shape.width, columns))};
-  const int64_t read = 2 * shape.rows * shape.places() * shape.groups * shape.width *
-                       dtype_bytes(request.input(0).dtype);
+  const int64_t read =
+      2 * shape.rows * shape.places() * shape.groups * shape.width * dtype_bytes(shape.pool_dtype);
   return std::make_unique<CudaKernel>(
       std::vector<Launch>{launch(
           "paged_attention",
-          fmt::format("paged_attention_{}_{}", columns, dtype_name(request.input(0).dtype)), grid,
-          {.x = kThreads},
+          fmt::format("paged_attention_{}_{}_{}", columns, dtype_name(request.input(0).dtype),
+                      dtype_name(shape.pool_dtype)),
+          grid, {.x = kThreads},
           {operand(0), operand(1), operand(2), operand(3), operand(4), operand(5),
            number(shape.heads), number(shape.groups), number(shape.width), number(shape.pages),
            number(shape.page_tokens), value(index_kind(request.input(3).dtype)), value(shape.pool),

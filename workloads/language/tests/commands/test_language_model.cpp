@@ -38,6 +38,15 @@ TEST(LanguageModel, TheTokenTableHasAsManyRowsAsTokensUnlessToldOtherwise) {
               HasSubstr("model.vocabulary is 64, the text has 65 distinct tokens"));
 }
 
+TEST(LanguageModel, ContinuesTextsWithKeysAndValuesInItsPrecision) {
+  Config config;
+  for (const auto& [precision, dtype] :
+       {std::pair{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}) {
+    config.engine.precision = precision;
+    EXPECT_EQ(rollout_sizes(config, 65, 4).pool_dtype, dtype);
+  }
+}
+
 // What helps learning is no part of what is measured.
 TEST(LanguageModel, SmoothingAndZLossAreOfTrainingAlone) {
   const auto graphs = [](const Config& config) {
