@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <tuple>
 
 #include "../support/comparison.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/gemm/amx_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
@@ -134,6 +136,57 @@ TEST_P(PrepackedMatmuls, HaveTheBitsOfMatmulsThatPack) {
     }
     ++transposed;  // the next extents meet each block transposed otherwise
   }
+}
+
+// No rows, rows that fill no tile, one and several; a last block with columns missing; results of both dtypes.
+TEST(MatmulsByTiles, OfPrepackedOperandsAgreeWithTheOracle) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{0, 40, 64},
+                                {1, 32, 32},
+                                {5, 81, 96},
+                                {16, 64, 768},
+                                {33, 257, 64},
+                                {64, 96, 1600},
+                                {128, 40, 160},
+                                {100, 33, 32}})
+    for (const bool transposed : {false, true})
+      for (const DType out : {DType::bf16, DType::f32}) {
+        const Case c{1, m, n, k, false, transposed, DType::bf16, out, cpu::kAmxColumns};
+        const Graph graph = c.graph();
+        const Node &pack = graph.nodes()[1], &prepacked = graph.nodes()[2];
+        const std::vector<Literal> inputs = random_inputs(graph);
+        KernelRequest request(graph, pack, 1);
+        std::string problem, why_not;
+        const Literal packed = run(graph, pack, *cpu::make_prepack(request), {&inputs[1]}, problem);
+        ASSERT_EQ(problem, "") << c.text();
+        const auto gemm =
+            cpu::make_amx_matmul(Contraction::of(KernelRequest(graph, prepacked, 1)), &why_not);
+        ASSERT_NE(gemm, nullptr) << why_not;
+        run(graph, prepacked, *gemm, {&inputs[0], &packed}, problem);
+        EXPECT_EQ(problem, "") << c.text();
+      }
+}
+
+TEST(MatmulsByTiles, DeclineOtherOperands) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  const auto why = [](const Case& c) {
+    const Graph graph = c.graph();
+    std::string why_not;
+    EXPECT_EQ(
+        cpu::make_amx_matmul(Contraction::of(KernelRequest(graph, graph.nodes()[2], 1)), &why_not),
+        nullptr);
+    return why_not;
+  };
+  const Case fits{1, 4, 64, 32, false, false, DType::bf16, DType::bf16, cpu::kAmxColumns};
+  Case c = fits;
+  c.k = 33;
+  EXPECT_EQ(why(c), "a depth of 33 is no multiple of 32");
+  c = fits, c.block = 64;
+  EXPECT_EQ(why(c), "blocks of 64 columns, not of 32");
+  c = fits, c.batch = 2;
+  EXPECT_EQ(why(c), "needs one matrix, and rows as they lie");
+  c = fits, c.in = c.out = DType::f16;
+  EXPECT_EQ(why(c), "needs VNNI pairs of bf16");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -4,6 +4,7 @@
 
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/gemm/amx_matmul.h"
 #include "fullbore/device/cpu/gemm/onednn_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
@@ -77,6 +78,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::prepack, "copy", make_prepack},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
+      {op::prepacked_matmul, "amx", make_amx_matmul},
       {op::prepacked_matmul, "tiled", make_prepacked_matmul},
       {op::quantized_linear, "int8", make_quantized_linear},
       {op::recurrence_gradient, "chunks", make_recurrence_gradient},

@@ -41,7 +41,10 @@ FB_TARGET void block(const AmxProduct& p, int64_t row, int64_t column) {
   }
   const char* a = p.a + row * p.a_row;
   const char* b = p.b + column * 4;
+  Prefetcher prefetcher;
+  if (p.asks > 0) prefetcher = *p.prefetcher;
   for (const AmxStep& step : p.steps) {
+    for (int i = 0; i < p.asks; ++i) prefetcher.ask();
     _tile_loadd(4, a + step.a, a_row);
     _tile_loadd(6, b + step.b, b_row);
     _tile_dpbf16ps(0, 4, 6);
@@ -55,6 +58,7 @@ FB_TARGET void block(const AmxProduct& p, int64_t row, int64_t column) {
       if constexpr (kColumns) _tile_dpbf16ps(3, 5, 7);
     }
   }
+  if (p.asks > 0) *p.prefetcher = prefetcher;
   _tile_stored(0, c, c_row);
   if constexpr (kColumns) _tile_stored(1, c + kTile, c_row);
   if constexpr (kRows) _tile_stored(2, below, c_row);

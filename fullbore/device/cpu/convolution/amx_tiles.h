@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <span>
 
+#include "fullbore/device/cpu/gemm/prefetcher.h"
+
 namespace fullbore::cpu {
 
 /// 32 elements of depth of a sum of products: where their operands lie, in bytes from those of the first.
@@ -23,6 +25,9 @@ struct AmxProduct {
   float* c = nullptr;
   int64_t c_row = 0;  ///< in elements
   bool goes_on = false;
+  /// What is asked for meanwhile, so many lines of it in each step for two rows of tiles, or none.
+  Prefetcher* prefetcher = nullptr;
+  int asks = 0;
 };
 
 /// While it lives, this thread's tiles are shaped for products. this_processor().amx_bf16 must hold.

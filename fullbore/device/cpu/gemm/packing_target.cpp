@@ -1,5 +1,6 @@
 #include "fullbore/device/cpu/gemm/packing_target.h"
 
+#include "fullbore/device/cpu/gemm/amx_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 
@@ -31,8 +32,11 @@ PackingTarget packing_target() {
   target.layouts[DType::f16] = {.columns = columns, .fewest_rows_transposed = kMostDotRows + 1};
   if (const auto* vnni = gemm_unit<VnniPair>(unit); !vnni)
     target.layouts[DType::bf16] = target.layouts[DType::f16];
-  else if (!this_processor().amx_bf16)
-    target.layouts[DType::bf16] = {.columns = vnni->block_columns, .vnni = 2, .kept_for_one = true};
+  else
+    target.layouts[DType::bf16] = {
+        .columns = this_processor().amx_bf16 ? kAmxColumns : vnni->block_columns,
+        .vnni = 2,
+        .kept_for_one = true};
   return target;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
@@ -63,6 +64,7 @@ class TiledMatmul final : public CpuKernel {
              .direct = direct_,
              .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
              .wide = epilogue_ != nullptr})),
+        streams_b_(!copy_b_ && tiling_.rows.parts() == 1),
         kept_(!epilogue_ || epilogue_->matmul_buffer() >= 0),
         text_(fmt::format("matmul {} {}{}", unit, c.text(),
                           epilogue_ ? " + " + epilogue_->text() : "")) {
@@ -95,16 +97,17 @@ class TiledMatmul final : public CpuKernel {
       const int64_t column_tile = begin / tiling_.rows.parts();
       const int64_t first = begin % tiling_.rows.parts();
       const int64_t count = std::min(end - begin, tiling_.rows.parts() - first);
-      const int64_t batch = column_tile / tiling_.columns.parts();
-      Columns columns{batch, tiling_.columns.begin(column_tile % tiling_.columns.parts()),
-                      tiling_.columns.end(column_tile % tiling_.columns.parts())};
+      const Columns columns = columns_of(column_tile);
+      const std::optional<Columns> behind = streams_b_ && begin + count < end
+                                                ? std::optional(columns_of(column_tile + 1))
+                                                : std::nullopt;
       // A tile that is rounded or read when its sums are complete stays in scratch until then, and only
       // one can.
       if ((direct_ && kept_) || k_ <= tiling_.packed_depth || c_.block_columns > 0) {
-        multiply(buffers, columns, first, first + count, scratch);
+        multiply(buffers, columns, behind, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
-          multiply(buffers, columns, tile, tile + 1, scratch);
+          multiply(buffers, columns, behind, tile, tile + 1, scratch);
       }
       begin += count;
     }
@@ -116,6 +119,11 @@ class TiledMatmul final : public CpuKernel {
     int64_t begin;
     int64_t end;
   };
+  Columns columns_of(int64_t column_tile) const {
+    const int64_t tile = column_tile % tiling_.columns.parts();
+    return {column_tile / tiling_.columns.parts(), tiling_.columns.begin(tile),
+            tiling_.columns.end(tile)};
+  }
   using Sum = SumOf<P>;
   // What stands for a or b, and its strides.
   struct Operand {
@@ -171,9 +179,10 @@ class TiledMatmul final : public CpuKernel {
   }
   bool packs_per_pass() const { return tiling_.packed_depth == tiling_.depth; }
 
-  // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth.
-  void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
-                char* scratch) const {
+  // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth. `behind`: the columns that come next
+  // of a b that is streamed.
+  void multiply(void* const* buffers, const Columns& columns, const std::optional<Columns>& behind,
+                int64_t first, int64_t last, char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
       const int64_t end = c_.block_columns > 0 ? k_ : packed_end(begin);
@@ -183,7 +192,7 @@ class TiledMatmul final : public CpuKernel {
       for (int64_t tile = first; tile < last; ++tile) {
         const Prefetcher next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
                                                 : next_pass(buffers, columns, first, end);
-        multiply_tile(buffers, columns, tile, begin, end, next, scratch);
+        multiply_tile(buffers, columns, tile, begin, end, {next, behind}, scratch);
       }
       begin = end;
     } while (begin < k_);
@@ -264,6 +273,26 @@ class TiledMatmul final : public CpuKernel {
     return {copy, depth, 1};
   }
 
+  // What is read next of a b that is not copied, when the block of columns before `column` has been multiplied from `from` on:
+  // the next block, of the next pass, or of the columns behind. As many rows as fill a few register tiles take longer to be
+  // multiplied than a block to come from memory.
+  Prefetcher next_block(const void* const* buffers, const Columns& columns, int64_t column,
+                        int64_t from, const std::optional<Columns>& behind) const {
+    Prefetcher next;
+    const auto add = [&](const Columns& of, int64_t first, int64_t begin) {
+      const Operand b = columns_of_b(buffers[around_.b], nullptr, of, first, 0, k_, begin);
+      next.add(b.data, pass_end(begin) - begin, columns_from(first, of.end) * kOperandBytes,
+               b.depth * kOperandBytes);
+    };
+    if (column < columns.end)
+      add(columns, column, from);
+    else if (pass_end(from) < k_)
+      add(columns, columns.begin, pass_end(from));
+    else if (behind)
+      add(*behind, behind->begin, 0);
+    return next;
+  }
+
   // Columns from `column` on that one call multiplies.
   int64_t columns_from(int64_t column, int64_t end) const {
     const int64_t most =
@@ -287,9 +316,13 @@ class TiledMatmul final : public CpuKernel {
     return {copies + (column - columns.begin) * (end - begin) + (from - begin) * stride, 1, stride};
   }
 
-  // `next`: what the tile behind it reads.
+  // What the tile behind one reads: of operands that are copied, and of others.
+  struct Next {
+    const Prefetcher& copied;
+    const std::optional<Columns>& behind;
+  };
   void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
-                     int64_t end, const Prefetcher& next, char* scratch) const {
+                     int64_t end, const Next& next, char* scratch) const {
     const int64_t row = tiling_.rows.begin(tile);
     const int64_t rows = tiling_.rows.end(tile) - row;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
@@ -306,7 +339,7 @@ class TiledMatmul final : public CpuKernel {
     do {
       const int64_t depth = std::min(pass_end(from), end) - from;
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
-      Prefetcher prefetcher = next;
+      Prefetcher prefetcher = next.copied;
       if (from + depth < end) {
         prefetcher = {};
         add_rows_of_a(buffers, columns.batch, tile, from + depth,
@@ -329,6 +362,8 @@ class TiledMatmul final : public CpuKernel {
                           .accumulate = !c_.one_chain && (c_.add || from > 0),
                           .goes_on = c_.one_chain && (c_.add || from > 0),
                           .prefetcher = &prefetcher};
+        if (streams_b_)
+          prefetcher = next_block(buffers, columns, column + count, from, next.behind);
         const bool complete = !direct_ && from + depth == k_;
         char* rounded = complete ? offset_to(result, column - columns.begin) : nullptr;
         if (complete && kVnniDepth > 1) {
@@ -386,7 +421,8 @@ class TiledMatmul final : public CpuKernel {
   bool copy_a_;
   bool copy_b_;
   GemmTiling tiling_;
-  bool kept_;  ///< is the matmul a result of the node?
+  bool streams_b_;  ///< is b read once, where it lies?
+  bool kept_;       ///< is the matmul a result of the node?
   std::string text_;
 };
 
