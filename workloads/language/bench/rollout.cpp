@@ -1,5 +1,6 @@
-/// Rollouts of a GPT: rows "gpt2-124m/bf16/rows:64/launch:1", of two shapes with random weights: GPT-2's, and "xs", 0.86 M
-/// parameters with a context of 256 bytes. Run it where configs/ is:
+/// Rollouts of a GPT: rows "gpt2-124m/bf16/workers:1/rows:64/launch:1", of two shapes with random weights: GPT-2's, and "xs", 0.86
+/// M parameters with a context of 256 bytes; in fp32, in bf16, and in bf16 with keys and values in f32 ("bf16-wide-pool"). Run it
+/// where configs/ is:
 ///
 ///     bench_rollout --benchmark_filter=xs --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
 ///
@@ -51,6 +52,14 @@ const std::vector<Shape>& shapes() {
   return all;
 }
 
+struct Form {
+  const char* name;
+  DType precision, pool;
+};
+constexpr Form kForms[] = {{"fp32", DType::f32, DType::f32},
+                           {"bf16", DType::bf16, DType::bf16},
+                           {"bf16-wide-pool", DType::bf16, DType::f32}};
+
 std::string own_name(const std::string& entry) {
   std::string name = entry;
   std::ranges::replace(name, '/', '_');
@@ -65,16 +74,18 @@ struct Prepared {
   State state;
   Rollout rollout;
 
-  Prepared(const Shape& shape, DType precision, int workers, int64_t rows, int64_t launch)
+  Prepared(const Shape& shape, const Form& form, int workers, int64_t rows, int64_t launch)
       : config(load_config(shape.config, shape.settings)),
         vocabulary(shape.vocabulary),
         sizes{.slots = rows,
               .context = kPromptTokens + kNewTokens,
               .vocabulary = vocabulary,
               .chunk = 48,
-              .tokens_per_launch = launch},
+              .tokens_per_launch = launch,
+              .pool_dtype = form.pool},
         state(random_state(Rollout::trace(model_paged_decode(config, vocabulary), sizes), workers)),
-        rollout(model_paged_decode(config, vocabulary), sizes, state, {.precision = precision}) {}
+        rollout(model_paged_decode(config, vocabulary), sizes, state,
+                {.precision = form.precision}) {}
 
   static State random_state(const Graph& graph, int workers) {
     State state(state_entries(graph), open_device("cpu", workers));
@@ -141,22 +152,22 @@ struct Prepared {
   }
 };
 
-Prepared& prepared(const std::string& name, const Shape& shape, DType precision, int workers,
+Prepared& prepared(const std::string& name, const Shape& shape, const Form& form, int workers,
                    int64_t rows, int64_t launch) {
   static std::string kept;
   static std::unique_ptr<Prepared> last;
   if (kept != name) {
     last.reset();
-    last = std::make_unique<Prepared>(shape, precision, workers, rows, launch);
+    last = std::make_unique<Prepared>(shape, form, workers, rows, launch);
     kept = name;
     if (const char* folder = std::getenv("FULLBORE_ROLLOUT_DUMP")) last->dump(folder);
   }
   return *last;
 }
 
-void run(benchmark::State& timer, const std::string& name, const Shape& shape, DType precision,
+void run(benchmark::State& timer, const std::string& name, const Shape& shape, const Form& form,
          int workers, int64_t rows, int64_t launch) {
-  Prepared& model = prepared(name, shape, precision, workers, rows, launch);
+  Prepared& model = prepared(name, shape, form, workers, rows, launch);
   const std::vector<RolloutPrompt> asked = model.prompts();
   model.rollout.run(asked, {}, [](RolloutRow&&) {});  // compiles what is not compiled yet
   double tokens = 0, decode_seconds = 0, prefill_seconds = 0, launches = 0;
@@ -173,20 +184,19 @@ void run(benchmark::State& timer, const std::string& name, const Shape& shape, D
   timer.counters["prefill_share"] = prefill_seconds / (decode_seconds + prefill_seconds);
   timer.counters["launches"] = launches / static_cast<double>(timer.iterations());
   timer.counters["of_roofline"] =
-      model.roofline(precision) * tokens / static_cast<double>(rows) / decode_seconds;
+      model.roofline(form.precision) * tokens / static_cast<double>(rows) / decode_seconds;
 }
 
 const bool registered = [] {
   for (const Shape& shape : shapes())
-    for (const DType precision : {DType::f32, DType::bf16})
+    for (const Form& form : kForms)
       for (const int workers : {1, 2})
         for (const int64_t rows : {64, 128})
           for (const int64_t launch : {1, 4, 16}) {
-            const std::string name =
-                fmt::format("{}/{}/workers:{}/rows:{}/launch:{}", shape.name,
-                            precision == DType::f32 ? "fp32" : "bf16", workers, rows, launch);
+            const std::string name = fmt::format("{}/{}/workers:{}/rows:{}/launch:{}", shape.name,
+                                                 form.name, workers, rows, launch);
             benchmark::RegisterBenchmark(name.c_str(), [=, &shape](benchmark::State& timer) {
-              run(timer, name, shape, precision, workers, rows, launch);
+              run(timer, name, shape, form, workers, rows, launch);
             })->UseRealTime();
           }
   return true;
