@@ -30,6 +30,12 @@ TEST_F(OpenCard, TellsWhatItIs) {
   EXPECT_EQ(open()->target().name, "cuda");
 }
 
+TEST_F(OpenCard, TellsWhatAnOlderDriverLacks) {
+  fake().version = 12030;
+  EXPECT_THAT(open()->facts().hardware,
+              HasSubstr("driver CUDA 12.3, before 12.4: the host steps loops"));
+}
+
 TEST_F(OpenCard, TakesTheOneThatIsNumbered) {
   fake().cards = 2;
   EXPECT_EQ(open("cuda:1")->facts().name, "cuda:1");

@@ -58,9 +58,12 @@ std::string list_of_cards(const Driver& driver, int count) {
 }  // namespace
 
 std::string Card::text(const Driver& driver) const {
-  return fmt::format("{}, compute capability {}, {}, driver CUDA {}", name,
+  return fmt::format("{}, compute capability {}, {}, driver CUDA {}{}", name,
                      capability_text(facts.capability), bytes_text(static_cast<double>(bytes)),
-                     driver.version_text());
+                     driver.version_text(),
+                     driver.has_conditional_nodes()
+                         ? ""
+                         : ", before 12.4: the host steps loops whose counts depend on data");
 }
 
 int card_number(const std::string& device) {
