@@ -178,5 +178,29 @@ TEST(DerivedWeight, OfFrozenParametersAreLeftOutWhereTheTargetKeepsNone) {
   }
 }
 
+// Of frozen weights that one reader is enough for: 2 GiB are prepacked, 6 GiB are not, for they would be there twice.
+TEST(DerivedWeight, OfModelsOfManyGigabytesAreNotPrepacked) {
+  constexpr int64_t kRows = 1 << 15, kColumns = 1 << 15;
+  for (const int layers : {1, 3}) {
+    GraphBuilder builder;
+    Tensor x = builder.input("x", Role::batch, {DType::bf16, {4, kRows}});
+    for (int layer = 0; layer < layers; ++layer) {
+      const Tensor weight = builder.input("frozen" + std::to_string(layer), Role::frozen,
+                                          {DType::bf16, {kRows, kColumns}});
+      x = matmul(x, weight);
+    }
+    builder.output("y", x);
+    Target target;
+    target.keeps_derived_weights = true;
+    target.packing = {.layouts = {{DType::bf16, {.columns = 32, .vnni = 2, .kept_for_one = true}}},
+                      .most_rows = 64,
+                      .fewest_uses = 2};
+    int prepacked = 0;
+    const Graph rewritten = run_pass("prepack_operands", builder.take(), target);
+    for (const Node& node : rewritten.nodes()) prepacked += node.op->name == "prepacked_matmul";
+    EXPECT_EQ(prepacked, layers == 1 ? 1 : 0) << layers;
+  }
+}
+
 }  // namespace
 }  // namespace fullbore

@@ -96,25 +96,39 @@ class Scope {
   std::map<Value, Source> captured_;
 };
 
+// Prepacked weights that one reader is enough for, at most: a model of billions of parameters is not to be in memory twice,
+// or three times where its gradients flow through it.
+constexpr int64_t kMostKeptForOne = int64_t{4} << 30;
+
 /// How often each source would, prepacked, be read for each time that it is made. Bodies are numbered in the order
 /// in which both this and the rewriting meet them.
 class Uses {
  public:
   Uses(const Graph& graph, const Target& target) : target_(target), copied_(graph, target) {
     count(graph, Scope(0, 1));
+    int64_t kept = 0;
+    for (const auto& [key, uses] : uses_)
+      if (const Value value{std::get<1>(key)}; std::get<0>(key) == 0 && is_never_replaced(value))
+        kept += graph.type(value).bytes();
+    keeps_for_one_ = kept <= kMostKeptForOne;
   }
 
   bool are_enough(const Source& source, const Packing& packing, bool kept_for_one) const {
     const auto found = uses_.find(source.key(packing));
     if (found == uses_.end()) return false;
     // What is never replaced is prepacked once and serves every run.
-    const Copied::Input* const copied = source.scope == 0 ? copied_.find(source.value) : nullptr;
-    return (copied && !copied->update && kept_for_one) ||
+    return (source.scope == 0 && kept_for_one && keeps_for_one_ &&
+            is_never_replaced(source.value)) ||
            found->second >= static_cast<double>(target_.packing.fewest_uses);
   }
   const Copied& copied() const { return copied_; }
 
  private:
+  bool is_never_replaced(Value value) const {
+    const Copied::Input* const copied = copied_.find(value);
+    return copied && !copied->update;
+  }
+
   void count(const Graph& graph, const Scope& scope) {
     for (const Node& node : graph.nodes()) {
       if (is_loop(node)) {
@@ -130,6 +144,7 @@ class Uses {
   const Copied copied_;
   int bodies_ = 0;
   std::map<std::tuple<int, int32_t, Packing>, double> uses_;
+  bool keeps_for_one_ = true;
 };
 
 /// Rewrites a graph, and as an Inner one a body, whose loop then hands packed operands in.

@@ -18,11 +18,11 @@ namespace fullbore {
 /// Where the target keeps derived weights (passes/gemm/derived_weights.h) and the matrix is a parameter or its low
 /// copy, the packed operand is a derived weight too. What the graph updates is packed behind its update, and must be read
 /// as often as anything else to be worth it; what it leaves alone is packed once for all runs, and then one reader is
-/// enough where the target says so. A low copy of which nothing but the packed form is made is removed.
+/// enough where the target says so and all of these take 4 GiB at most. A low copy of which nothing but the packed form is made is removed.
 ///
 /// What is few and what is often is the target's to say (PackingTarget). The packed operands are the very copies that
 /// the matmuls' kernels make, so the bits are the same, except where a matmul of few rows would have
-/// been made without prepacking. They take as much memory as the matrix, as long as they are read, whether
+/// been made without prepacking, and of bf16 on processors with AMX, where oneDNN makes those that are not. They take as much memory as the matrix, as long as they are read, whether
 /// activations are kept or rematerialized: the bits of a step must not depend on that.
 Graph prepack_operands(const Graph& graph, const Target& target);
 
