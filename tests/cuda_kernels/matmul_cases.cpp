@@ -46,7 +46,7 @@ std::string MatmulCase::text() const {
                      m, n, k, transpose_a ? "T" : "N", transpose_b ? "T" : "N",
                      is_wide ? ", wide" : "", adds ? ", added" : "", has_bias ? ", biased" : "",
                      dtype_name(dtype), columns, fmt::format(", {} shares", shares),
-                     multiprocessors, by_pairs ? ", by pairs" : "");
+                     multiprocessors, by_clusters ? ", by pairs" : "");
 }
 
 MatmulRun::MatmulRun(const MatmulCase& of)
@@ -57,8 +57,8 @@ MatmulRun::MatmulRun(const MatmulCase& of)
   const Node& node = call.graph.nodes().front();
   const cuda::CardFacts card{.multiprocessors = of.multiprocessors};
   const cuda::Request request{call.graph, node, card};
-  kernel = of.by_pairs ? cuda::pair_matmul(request, of.columns, of.shares)
-                       : cuda::warpgroup_matmul(request, of.columns, of.shares);
+  kernel = of.by_clusters ? cuda::cluster_matmul(request, of.columns, of.shares)
+                          : cuda::warpgroup_matmul(request, of.columns, of.shares);
   for (const Literal& input : call.inputs) operands.push_back(&input);
   for (const Value output : node.outputs) outputs.push_back(call.graph.type(output));
 }

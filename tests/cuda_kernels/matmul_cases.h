@@ -19,7 +19,7 @@ struct MatmulCase {
   int64_t columns = 128;  ///< of a tile
   int64_t shares = 0;
   int multiprocessors = 2;
-  bool by_pairs = false;  ///< of blocks
+  bool by_clusters = false;  ///< of blocks
 
   std::string text() const;
 };

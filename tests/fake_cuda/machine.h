@@ -77,7 +77,7 @@ struct GraphNode {
   std::vector<size_t> before = {};
   std::optional<ConditionalBody> body = {};
   bool is_lost = false;
-  std::vector<uint64_t> memory = {};  ///< of the card, that a copy or a fill knows of
+  std::vector<uint64_t> memory = {};        ///< of the card, that a copy or a fill knows of
   std::shared_ptr<const Graph> child = {};  ///< a graph as one node, as it was then
 };
 struct Graph {

@@ -28,10 +28,10 @@ std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t col
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not);
 
-// matmul_pairs.cpp
-std::unique_ptr<CudaKernel> make_pair_matmul(const Request& request, std::string* why_not);
-/// What make_pair_matmul makes, likewise: pairs that have whole tiles, or `shares` of them.
-std::unique_ptr<CudaKernel> pair_matmul(const Request& request, int64_t columns, int64_t shares);
+// matmul_clusters.cpp
+std::unique_ptr<CudaKernel> make_cluster_matmul(const Request& request, std::string* why_not);
+/// What make_cluster_matmul makes, likewise: pairs that have whole tiles, or `shares` of them.
+std::unique_ptr<CudaKernel> cluster_matmul(const Request& request, int64_t columns, int64_t shares);
 
 // fp8_matmul.cpp
 std::unique_ptr<CudaKernel> make_fp8_matmul(const Request& request, std::string* why_not);

@@ -17,8 +17,8 @@ namespace {
 extern FB_SHARED __attribute__((aligned(1024))) unsigned char dynamic_shared[];
 
 constexpr int kThreadsAndCopier = kThreads + 128;
-constexpr int kRows = 128;     // of a block
-constexpr int kPairGroup = 8;  // rows of tiles that share columns of b in L2
+constexpr int kRows = 128;        // of a block
+constexpr int kClusterGroup = 8;  // rows of tiles that share columns of b in L2
 
 /// Stages that units go through, of a walk: which one, and the parity of its phase.
 struct Stage {
@@ -31,7 +31,7 @@ struct Stage {
 };
 
 template <class T, int kColumns, bool kTransposeA, bool kTransposeB>
-struct PairMatmul {
+struct ClusterMatmul {
   static constexpr int kBytesOfA = kRows / 64 * kLinesBytes;
   static constexpr int kBytesOfB = kColumns / 64 * kLinesBytes;
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
@@ -70,7 +70,7 @@ struct PairMatmul {
 #pragma unroll 1
     while (walk.left > 0) {
       const int units = walk.of_tile(problem);
-      const ProductPlace place(problem, walk.tile, kPairGroup);
+      const ProductPlace place(problem, walk.tile, kClusterGroup);
       const int row = (place.row * kBlocksOfPair + rank) * kRows;
       const int column = place.column * kColumns + rank * (kColumns / 2);
 #pragma unroll 1
@@ -108,7 +108,7 @@ struct PairMatmul {
 #pragma unroll 1
     while (walk.left > 0) {
       const int units = walk.of_tile(problem);
-      ProductPlace place(problem, walk.tile, kPairGroup);
+      ProductPlace place(problem, walk.tile, kClusterGroup);
       place.row = place.row * kBlocksOfPair + rank;  // of tiles of a block
       if (!problem.is_split) result.template fetch<kRows, kColumns>(place);
       int last = 0;
@@ -196,7 +196,7 @@ struct PairMatmul {
         for (int i = 0; i < 4; ++i) slice_sums[4 * j + i] += of_share[i];
       }
     }
-    const ProductPlace place(problem, tile, kPairGroup);
+    const ProductPlace place(problem, tile, kClusterGroup);
     Result<T>(c, y, problem)
         .write_by_vectors(slice_sums, place.batch,
                           (place.row * kBlocksOfPair + rank) * kRows + thread() / 128 * 64,
@@ -209,39 +209,38 @@ struct PairMatmul {
 // Names: dtype, whether a and b are transposed, columns of a tile. Clusters of two blocks (tools/make_ptx writes that in), 384
 // threads, dynamic shared memory of kStages * kStageBytes. a and b: maps of {k, lines, batches} where k lies contiguous, with
 // boxes of 64 of k and 128 lines of a or half of b's columns; else of {lines, k, batches}, with boxes of 64 x 64.
-#define FB_NAME(SUFFIX, TA, TB, COLUMNS) "matmul_pairs_" #SUFFIX "_" #TA #TB "_" #COLUMNS
-#define FB_PAIRS(T, SUFFIX, TA, TB, COLUMNS)                                                       \
-  FB_KERNEL __attribute__((launch_bounds(                                                          \
-      kThreadsAndCopier,                                                                           \
-      1))) void matmul_pairs_##SUFFIX##_##TA##TB##_##COLUMNS(TensorMap, TensorMap, const float* c, \
-                                                             void* y, float* scratch, int m,       \
-                                                             int n, int k, int batches,            \
-                                                             int is_wide, int is_split) {          \
-    unsigned long a, b;                                                                            \
-    FB_MAP_ADDRESS(a, FB_NAME(SUFFIX, TA, TB, COLUMNS), "0");                                      \
-    FB_MAP_ADDRESS(b, FB_NAME(SUFFIX, TA, TB, COLUMNS), "1");                                      \
-    PairMatmul<T, COLUMNS, TA, TB>::run(                                                           \
-        a, b, c, y, scratch,                                                                       \
-        Problem(m, n, k, batches, is_wide != 0, is_split != 0, kBlocksOfPair * kRows, COLUMNS));   \
+#define FB_NAME(SUFFIX, TA, TB, COLUMNS) "matmul_clusters_" #SUFFIX "_" #TA #TB "_" #COLUMNS
+#define FB_CLUSTERS(T, SUFFIX, TA, TB, COLUMNS)                                                  \
+  FB_KERNEL __attribute__((launch_bounds(kThreadsAndCopier, 1))) void                            \
+      matmul_clusters_##SUFFIX##_##TA##TB##_##COLUMNS(                                           \
+          TensorMap, TensorMap, const float* c, void* y, float* scratch, int m, int n, int k,    \
+          int batches, int is_wide, int is_split) {                                              \
+    unsigned long a, b;                                                                          \
+    FB_MAP_ADDRESS(a, FB_NAME(SUFFIX, TA, TB, COLUMNS), "0");                                    \
+    FB_MAP_ADDRESS(b, FB_NAME(SUFFIX, TA, TB, COLUMNS), "1");                                    \
+    ClusterMatmul<T, COLUMNS, TA, TB>::run(                                                      \
+        a, b, c, y, scratch,                                                                     \
+        Problem(m, n, k, batches, is_wide != 0, is_split != 0, kBlocksOfPair * kRows, COLUMNS)); \
   }
-#define FB_PAIRS_LAYOUTS(T, SUFFIX, COLUMNS) \
-  FB_PAIRS(T, SUFFIX, 0, 0, COLUMNS)         \
-  FB_PAIRS(T, SUFFIX, 0, 1, COLUMNS)         \
-  FB_PAIRS(T, SUFFIX, 1, 0, COLUMNS)         \
-  FB_PAIRS(T, SUFFIX, 1, 1, COLUMNS)
+#define FB_CLUSTERS_LAYOUTS(T, SUFFIX, COLUMNS) \
+  FB_CLUSTERS(T, SUFFIX, 0, 0, COLUMNS)         \
+  FB_CLUSTERS(T, SUFFIX, 0, 1, COLUMNS)         \
+  FB_CLUSTERS(T, SUFFIX, 1, 0, COLUMNS)         \
+  FB_CLUSTERS(T, SUFFIX, 1, 1, COLUMNS)
 // Grid: blocks of all tiles, and each 32 columns.
-#define FB_PAIRS_PARTS(T, SUFFIX, COLUMNS)                                                         \
-  FB_KERNEL __attribute__((launch_bounds(kThreads))) void matmul_pairs_parts_##SUFFIX##_##COLUMNS( \
-      const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide,      \
-      int shares) {                                                                                \
-    PairMatmul<T, COLUMNS, false, false>::sum_parts(                                               \
-        c, y, scratch,                                                                             \
-        Problem(m, n, k, batches, is_wide != 0, true, kBlocksOfPair * kRows, COLUMNS), shares);    \
+#define FB_CLUSTERS_PARTS(T, SUFFIX, COLUMNS)                                                     \
+  FB_KERNEL                                                                                       \
+      __attribute__((launch_bounds(kThreads))) void matmul_clusters_parts_##SUFFIX##_##COLUMNS(   \
+          const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide, \
+          int shares) {                                                                           \
+    ClusterMatmul<T, COLUMNS, false, false>::sum_parts(                                           \
+        c, y, scratch,                                                                            \
+        Problem(m, n, k, batches, is_wide != 0, true, kBlocksOfPair * kRows, COLUMNS), shares);   \
   }
-#define FB_PAIRS_TILE(COLUMNS)          \
-  FB_PAIRS_LAYOUTS(Bf16, bf16, COLUMNS) \
-  FB_PAIRS_PARTS(Bf16, bf16, COLUMNS)   \
-  FB_PAIRS_LAYOUTS(F16, f16, COLUMNS)   \
-  FB_PAIRS_PARTS(F16, f16, COLUMNS)
-FB_PAIRS_TILE(256)
-FB_PAIRS_TILE(128)
+#define FB_CLUSTERS_TILE(COLUMNS)          \
+  FB_CLUSTERS_LAYOUTS(Bf16, bf16, COLUMNS) \
+  FB_CLUSTERS_PARTS(Bf16, bf16, COLUMNS)   \
+  FB_CLUSTERS_LAYOUTS(F16, f16, COLUMNS)   \
+  FB_CLUSTERS_PARTS(F16, f16, COLUMNS)
+FB_CLUSTERS_TILE(256)
+FB_CLUSTERS_TILE(128)

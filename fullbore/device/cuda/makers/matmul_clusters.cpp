@@ -14,7 +14,7 @@ constexpr uint32_t kThreads = 384, kThreadsOfParts = 256;
 constexpr double kFewestFlops = 2e9;
 
 /// Tiles of a pair, and what tensor cores take for 64 of k of one and wait at its end: estimated.
-struct PairTile {
+struct ClusterTile {
   int64_t columns;
   double unit, end;
   int64_t stage_bytes() const { return (kRowsOfBlock + columns) * 64 * 2; }
@@ -22,18 +22,18 @@ struct PairTile {
     return std::min<int64_t>(6, (226 << 10) / stage_bytes()) * stage_bytes();
   }
 };
-constexpr PairTile kPairTiles[] = {{256, 1150, 1500}, {128, 700, 1000}};
+constexpr ClusterTile kClusterTiles[] = {{256, 1150, 1500}, {128, 700, 1000}};
 
-/// kernels/matmul_pairs_sm90a.cpp: how it goes about a product.
-struct PairWay {
-  const PairTile* tile;
+/// kernels/matmul_clusters_sm90a.cpp: how it goes about a product.
+struct ClusterWay {
+  const ClusterTile* tile;
   int64_t shares;  ///< pairs that have equal shares of all tiles' units; 0: pairs have whole tiles
   int64_t tiles;   ///< of all batches
   int64_t steps;   ///< units of a tile, 64 of k each
   int64_t pairs;
 
-  PairWay(const MatmulOperands& of, const CardFacts& card, const PairTile& of_tile,
-          int64_t of_shares)
+  ClusterWay(const MatmulOperands& of, const CardFacts& card, const ClusterTile& of_tile,
+             int64_t of_shares)
       : tile(&of_tile),
         shares(of_shares),
         tiles(divide_up(of.m, kRowsOfPair) * divide_up(of.n, tile->columns) * of.batches),
@@ -56,18 +56,18 @@ struct PairWay {
   }
 };
 
-PairWay best_way(const MatmulOperands& matmul, const CardFacts& card) {
-  PairWay best(matmul, card, kPairTiles[0], 0);
-  const auto consider = [&](const PairWay& other) {
+ClusterWay best_way(const MatmulOperands& matmul, const CardFacts& card) {
+  ClusterWay best(matmul, card, kClusterTiles[0], 0);
+  const auto consider = [&](const ClusterWay& other) {
     if (other.cycles() < best.cycles()) best = other;
   };
   const int64_t most_pairs = card.multiprocessors / kBlocks;
-  for (const PairTile& tile : kPairTiles) {
-    const PairWay whole(matmul, card, tile, 0);
+  for (const ClusterTile& tile : kClusterTiles) {
+    const ClusterWay whole(matmul, card, tile, 0);
     consider(whole);
-    consider(PairWay(matmul, card, tile, most_pairs));
+    consider(ClusterWay(matmul, card, tile, most_pairs));
     for (int64_t each = 2; each <= whole.steps && each * whole.tiles < most_pairs; ++each)
-      consider(PairWay(matmul, card, tile, each * whole.tiles));
+      consider(ClusterWay(matmul, card, tile, each * whole.tiles));
   }
   return best;
 }
@@ -89,18 +89,19 @@ Argument map_of(size_t index, DType dtype, int64_t batches, int64_t lines, int64
 
 }  // namespace
 
-std::unique_ptr<CudaKernel> pair_matmul(const Request& request, int64_t columns, int64_t shares) {
+std::unique_ptr<CudaKernel> cluster_matmul(const Request& request, int64_t columns,
+                                           int64_t shares) {
   const MatmulOperands matmul(request);
-  const auto* const tile = std::ranges::find(kPairTiles, columns, &PairTile::columns);
-  const PairWay way(matmul, request.card, *tile, shares);
+  const auto* const tile = std::ranges::find(kClusterTiles, columns, &ClusterTile::columns);
+  const ClusterWay way(matmul, request.card, *tile, shares);
   const DType dtype = request.input(0).dtype;
   const bool is_split = shares > 0;
   const Argument is_wide = number(request.output(0).dtype == DType::f32);
   const Argument scratch = is_split ? matmul.scratch() : null();
   std::vector<Launch> launches;
   launches.push_back(launch(
-      "matmul_pairs_sm90a",
-      fmt::format("matmul_pairs_{}_{}{}_{}", dtype_name(dtype), matmul.transpose_a ? 1 : 0,
+      "matmul_clusters_sm90a",
+      fmt::format("matmul_clusters_{}_{}{}_{}", dtype_name(dtype), matmul.transpose_a ? 1 : 0,
                   matmul.transpose_b ? 1 : 0, columns),
       {.x = static_cast<uint32_t>(way.pairs * kBlocks)}, {.x = kThreads},
       {map_of(0, dtype, matmul.batches, matmul.m, matmul.k, !matmul.transpose_a, kRowsOfBlock),
@@ -110,7 +111,8 @@ std::unique_ptr<CudaKernel> pair_matmul(const Request& request, int64_t columns,
       tile->shared_bytes()));
   if (is_split)
     launches.push_back(launch(
-        "matmul_pairs_sm90a", fmt::format("matmul_pairs_parts_{}_{}", dtype_name(dtype), columns),
+        "matmul_clusters_sm90a",
+        fmt::format("matmul_clusters_parts_{}_{}", dtype_name(dtype), columns),
         {.x = static_cast<uint32_t>(way.tiles * kBlocks), .y = static_cast<uint32_t>(columns / 32)},
         {.x = kThreadsOfParts},
         {matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n), number(matmul.k),
@@ -118,7 +120,7 @@ std::unique_ptr<CudaKernel> pair_matmul(const Request& request, int64_t columns,
   return matmul_kernel(request, matmul, std::move(launches), 0.85, way.scratch_bytes());
 }
 
-std::unique_ptr<CudaKernel> make_pair_matmul(const Request& request, std::string* why_not) {
+std::unique_ptr<CudaKernel> make_cluster_matmul(const Request& request, std::string* why_not) {
   const MatmulOperands matmul(request);
   const DType dtype = request.input(0).dtype;
   if (!is_low_precision(dtype)) {
@@ -126,7 +128,7 @@ std::unique_ptr<CudaKernel> make_pair_matmul(const Request& request, std::string
     return nullptr;
   }
   if (request.card.capability / 10 != 9 || request.card.multiprocessors < kBlocks ||
-      request.card.shared_bytes < kPairTiles[0].shared_bytes() + 1024) {
+      request.card.shared_bytes < kClusterTiles[0].shared_bytes() + 1024) {
     *why_not = fmt::format("needs compute capability 9.0, the card has {:.1f}",
                            request.card.capability / 10.0);
     return nullptr;
@@ -136,7 +138,7 @@ std::unique_ptr<CudaKernel> make_pair_matmul(const Request& request, std::string
     *why_not = "needs rows of whole 16 bytes";
     return nullptr;
   }
-  const PairWay way = best_way(matmul, request.card);
+  const ClusterWay way = best_way(matmul, request.card);
   if (!matmul.fits(64) || way.tiles * way.steps >= int64_t{1} << 30) {
     *why_not = fmt::format("{} is too large", request.output(0).text());
     return nullptr;
@@ -145,7 +147,7 @@ std::unique_ptr<CudaKernel> make_pair_matmul(const Request& request, std::string
     *why_not = fmt::format("{} is too small: smaller tiles are faster", request.output(0).text());
     return nullptr;
   }
-  return pair_matmul(request, way.tile->columns, way.shares);
+  return cluster_matmul(request, way.tile->columns, way.shares);
 }
 
 }  // namespace fullbore::cuda

@@ -1,4 +1,4 @@
-// Products by pairs of blocks, kernels/matmul_pairs_sm90a.cpp, on the machine that executes PTX: every layout, tile and way to
+// Products by pairs of blocks, kernels/matmul_clusters_sm90a.cpp, on the machine that executes PTX: every layout, tile and way to
 // share work out, against the oracle; and each barrier, wait and fence removed in turn.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using namespace testing_support;  // NOLINT: a test
 using Case = MatmulCase;
 
 // More than one tile in each direction, the last of which have rows of the first block alone; and k beyond a multiple of 64.
-TEST(PairMatmul, EveryLayoutAgreesWithTheOracle) {
+TEST(ClusterMatmul, EveryLayoutAgreesWithTheOracle) {
   int number = 0;
   for (const int64_t columns : {128, 256})
     for (const bool transpose_a : {false, true})
@@ -28,21 +28,21 @@ TEST(PairMatmul, EveryLayoutAgreesWithTheOracle) {
                       .dtype = number++ % 2 == 0 ? DType::bf16 : DType::f16,
                       .columns = columns,
                       .multiprocessors = 4,
-                      .by_pairs = true};
+                      .by_clusters = true};
         EXPECT_EQ(check(of), "") << of.text();
       }
 }
 
 // More units than stages, over the ends of tiles: barriers go through several phases.
-TEST(PairMatmul, StagesAreBroughtAgain) {
+TEST(ClusterMatmul, StagesAreBroughtAgain) {
   for (const int64_t columns : {128, 256}) {
-    const Case of{.m = 264, .n = 16, .k = 456, .columns = columns, .by_pairs = true};
+    const Case of{.m = 264, .n = 16, .k = 456, .columns = columns, .by_clusters = true};
     EXPECT_EQ(check(of), "") << of.text();
   }
 }
 
 // Shares of a tile, of two, of none: the parts of each are summed in the order of k.
-TEST(PairMatmul, SharesAgreeWithTheOracle) {
+TEST(ClusterMatmul, SharesAgreeWithTheOracle) {
   for (const auto& [shares, columns] :
        {std::pair<int64_t, int64_t>{1, 128}, {2, 256}, {3, 256}, {5, 128}}) {
     const Case of{.m = 264,
@@ -52,45 +52,45 @@ TEST(PairMatmul, SharesAgreeWithTheOracle) {
                   .is_wide = columns == 128,
                   .columns = columns,
                   .shares = shares,
-                  .by_pairs = true};
+                  .by_clusters = true};
     EXPECT_EQ(check(of), "") << of.text();
   }
 }
 
-TEST(PairMatmul, BatchesWideResultsSumsAndBiasesAgreeWithTheOracle) {
+TEST(ClusterMatmul, BatchesWideResultsSumsAndBiasesAgreeWithTheOracle) {
   for (const Case& of :
-       {Case{.batches = 3, .m = 72, .n = 24, .k = 16, .by_pairs = true},
-        Case{.m = 64, .n = 136, .k = 64, .is_wide = true, .by_pairs = true},
+       {Case{.batches = 3, .m = 72, .n = 24, .k = 16, .by_clusters = true},
+        Case{.m = 64, .n = 136, .k = 64, .is_wide = true, .by_clusters = true},
         Case{.batches = 2,
         .m = 130,
         .n = 16,
         .k = 72,
         .transpose_b = true,
         .adds = true,
-        .by_pairs = true},
-        Case{.m = 130, .n = 16, .k = 136, .adds = true, .shares = 2, .by_pairs = true},
+        .by_clusters = true},
+        Case{.m = 130, .n = 16, .k = 136, .adds = true, .shares = 2, .by_clusters = true},
         Case{.m = 264,
         .n = 40,
         .k = 136,
         .adds = true,
         .columns = 256,
         .shares = 3,
-        .by_pairs = true},
-        Case{.m = 136, .n = 264, .k = 88, .has_bias = true, .columns = 256, .by_pairs = true},
+        .by_clusters = true},
+        Case{.m = 136, .n = 264, .k = 88, .has_bias = true, .columns = 256, .by_clusters = true},
         Case{.m = 130,
         .n = 136,
         .k = 136,
         .has_bias = true,
         .dtype = DType::f16,
         .shares = 4,
-        .by_pairs = true}})
+        .by_clusters = true}})
     EXPECT_EQ(check(of), "") << of.text();
 }
 
-TEST(PairMatmul, EachMissingFenceWaitAndBarrierIsMet) {
+TEST(ClusterMatmul, EachMissingFenceWaitAndBarrierIsMet) {
   if (runs_on_card()) GTEST_SKIP() << "a card does not tell";
   for (const int64_t columns : {128, 256}) {
-    const Case of{.m = 264, .n = 8, .k = 456, .columns = columns, .by_pairs = true};
+    const Case of{.m = 264, .n = 8, .k = 456, .columns = columns, .by_clusters = true};
     std::string not_met;
     EXPECT_EQ(met_of(of, "mbarrier.init", &not_met), columns == 128 ? 12 : 8);
     EXPECT_EQ(met_of(of, "mbarrier.try_wait", &not_met), 2);
