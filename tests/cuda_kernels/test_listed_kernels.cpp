@@ -114,7 +114,8 @@ TEST(ListedKernels, LargeTilesAgreeWithTheOracle) {
 
 // Of cards without warpgroup products, with small tiles and with large ones.
 TEST(ListedKernels, BiasesOfTensorCoresAgreeWithTheOracle) {
-  const auto sample_of = [](DType dtype, Shape a, Shape b, int64_t columns, bool transpose_b) {
+  const auto sample_of = [](DType dtype, const Shape& a, const Shape& b, int64_t columns,
+                            bool transpose_b) {
     return Sample{.why = a.text() + " by " + b.text(),
                   .inputs = {SampleInput::normal({dtype, a}), SampleInput::normal({dtype, b}),
                              SampleInput::normal({DType::f32, {columns}})},
@@ -136,7 +137,7 @@ TEST(ListedKernels, BiasesOfTensorCoresAgreeWithTheOracle) {
 /// Heads of more keys and values than a tile has: an op's sample with chunks and resets, widened.
 Sample widened(const OpDef& op, int64_t keys, int64_t values, bool inclusive, bool one_decay) {
   const Shape k{1, 21, 1, keys}, v{1, 21, 2, values}, states{2, 1, 2, keys, values};
-  const auto normal = [](Shape shape) { return SampleInput::normal({DType::f32, shape}); };
+  const auto normal = [](const Shape& shape) { return SampleInput::normal({DType::f32, shape}); };
   const SampleInput g =
       SampleInput::uniform({DType::f32, {1, 21, 2, one_decay ? 1 : keys}}, -2, -0.01);
   const bool is_gradient = op.name == "recurrence_gradient";

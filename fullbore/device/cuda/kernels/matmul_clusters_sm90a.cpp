@@ -228,14 +228,14 @@ struct ClusterMatmul {
   FB_CLUSTERS(T, SUFFIX, 1, 0, COLUMNS)         \
   FB_CLUSTERS(T, SUFFIX, 1, 1, COLUMNS)
 // Grid: blocks of all tiles, and each 32 columns.
-#define FB_CLUSTERS_PARTS(T, SUFFIX, COLUMNS)                                                     \
-  FB_KERNEL                                                                                       \
-      __attribute__((launch_bounds(kThreads))) void matmul_clusters_parts_##SUFFIX##_##COLUMNS(   \
-          const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide, \
-          int shares) {                                                                           \
-    ClusterMatmul<T, COLUMNS, false, false>::sum_parts(                                           \
-        c, y, scratch,                                                                            \
-        Problem(m, n, k, batches, is_wide != 0, true, kBlocksOfPair * kRows, COLUMNS), shares);   \
+#define FB_CLUSTERS_PARTS(T, SUFFIX, COLUMNS)                                                   \
+  FB_KERNEL                                                                                     \
+  __attribute__((launch_bounds(kThreads))) void matmul_clusters_parts_##SUFFIX##_##COLUMNS(     \
+      const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide,   \
+      int shares) {                                                                             \
+    ClusterMatmul<T, COLUMNS, false, false>::sum_parts(                                         \
+        c, y, scratch,                                                                          \
+        Problem(m, n, k, batches, is_wide != 0, true, kBlocksOfPair * kRows, COLUMNS), shares); \
   }
 #define FB_CLUSTERS_TILE(COLUMNS)          \
   FB_CLUSTERS_LAYOUTS(Bf16, bf16, COLUMNS) \
