@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -26,6 +27,23 @@ constexpr int64_t kLine = 64;                    // of a processor's cache
 constexpr int64_t kFewBytes = int64_t{1} << 20;  // that no other thread is woken for
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Has what the flag stands for, unless another thread, or this one further up, has it.
+class Claim {
+ public:
+  explicit Claim(std::atomic_flag& is_taken)
+      : is_taken_(is_taken), is_mine_(!is_taken.test_and_set()) {}
+  ~Claim() {
+    if (is_mine_) is_taken_.clear();
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  bool is_mine() const { return is_mine_; }
+
+ private:
+  std::atomic_flag& is_taken_;
+  bool is_mine_;
+};
 
 class Block final : public DeviceMemory {
  public:
@@ -191,15 +209,15 @@ void CudaDevice::copy(Address from, Address to, int64_t bytes) {
 /// longer than to copy a piece; who finds them taken has others.
 class CudaDevice::Staging {
  public:
-  explicit Staging(const CudaDevice& device) : lock_(device.staging_mutex_, std::try_to_lock) {
-    slots_ = lock_.owns_lock() ? &device.staging_ : &own_;
+  explicit Staging(const CudaDevice& device) : claim_(device.staging_is_taken_) {
+    slots_ = claim_.is_mine() ? &device.staging_ : &own_;
     for (std::unique_ptr<PinnedBlock>& slot : *slots_)
       if (!slot) slot = std::make_unique<PinnedBlock>(device.context_, kPieceBytes);
   }
   PinnedBlock& slot(int64_t turn) const { return *(*slots_)[static_cast<size_t>(turn % 2)]; }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  Claim claim_;
   Slots own_;
   Slots* slots_;
 };
@@ -209,8 +227,8 @@ void CudaDevice::produce(Address to, int64_t bytes, Pieces order, const Produce&
   if (bytes <= 0) return;
   // `is_old`: something else has been there, in place of zeros.
   const auto make = [&](int64_t offset, std::span<std::byte> piece, bool is_old) {
-    const std::unique_lock pool_is_free(pool_mutex_, std::try_to_lock);
-    if (order == Pieces::in_order || bytes < kFewBytes || !pool_is_free.owns_lock()) {
+    const Claim pool(pool_is_taken_);
+    if (order == Pieces::in_order || bytes < kFewBytes || !pool.is_mine()) {
       if (is_old) std::memset(piece.data(), 0, piece.size());
       produce(offset, piece);
       return;

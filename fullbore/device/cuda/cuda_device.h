@@ -1,7 +1,7 @@
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -48,9 +48,9 @@ class CudaDevice final : public Device, public OccupancySource, public StateInHo
   std::string name_;
   bool moments_in_host_ = false;
   std::shared_ptr<Context> context_;
-  mutable std::mutex staging_mutex_;
+  mutable std::atomic_flag staging_is_taken_;
   mutable Slots staging_;
-  std::mutex pool_mutex_;
+  std::atomic_flag pool_is_taken_;
   std::unique_ptr<ThreadPool> pool_;  ///< of what the host makes; made when it is needed first
 };
 
