@@ -116,7 +116,9 @@ double farthest(const std::vector<Literal>& a, const std::vector<Literal>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     double difference = 0, largest = 0;
     for (int64_t e = 0; e < a[i].elements(); ++e) {
-      difference = std::max(difference, std::abs(a[i].at(e) - b[i].at(e)));
+      const double apart = std::abs(a[i].at(e) - b[i].at(e));
+      if (!std::isfinite(apart)) return apart;  // within no bound
+      difference = std::max(difference, apart);
       largest = std::max(largest, std::abs(b[i].at(e)));
     }
     share = std::max(share, difference / largest);
