@@ -8,6 +8,7 @@
 #include "fullbore/device/cuda/codegen/generated_kernel.h"
 #include "fullbore/ops/ops.h"
 #include "ptx_run.h"
+#include "tests/support/ptx/edited_text.h"
 
 namespace fullbore {
 namespace {
@@ -41,19 +42,10 @@ struct Case {
   }
 };
 
-// The n-th line that has `what` in it is gone; nothing where there are fewer.
-std::optional<std::string> without(const std::string& text, const std::string& what, int n) {
-  size_t at = text.find(what);
-  for (; n > 0 && at != std::string::npos; --n) at = text.find(what, at + 1);
-  if (at == std::string::npos) return std::nullopt;
-  const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
-  return text.substr(0, begin) + text.substr(end + 1);
-}
-
 int barriers_missed(const Case& each) {
   const std::string& text = each.kernel->launches()[0].module->ptx;
   int removed = 0;
-  for (; const auto edited = without(text, "bar.sync", removed); ++removed)
+  for (; const auto edited = ptx::without(text, "bar.sync", removed); ++removed)
     EXPECT_THROW(each.run([&](const std::string&) { return *edited; }), ptx::Fault) << removed;
   return removed;
 }

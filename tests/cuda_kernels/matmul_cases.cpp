@@ -9,6 +9,7 @@
 #include "fullbore/device/cuda/makers/makers.h"
 #include "fullbore/ir/op_def.h"
 #include "tests/support/comparison.h"
+#include "tests/support/ptx/edited_text.h"
 
 namespace fullbore::testing_support {
 namespace {
@@ -28,15 +29,6 @@ Sample sample_of(const MatmulCase& of) {
   else
     sample.attributes.set("wide", of.is_wide);
   return sample;
-}
-
-/// The text without its n-th line that has `what` in it; none if there are fewer.
-std::optional<std::string> without(const std::string& text, const std::string& what, int n) {
-  size_t at = text.find(what);
-  for (; n > 0 && at != std::string::npos; --n) at = text.find(what, at + 1);
-  if (at == std::string::npos) return std::nullopt;
-  const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
-  return text.substr(0, begin) + text.substr(end + 1);
 }
 
 }  // namespace
@@ -79,7 +71,7 @@ int met_of(const MatmulCase& of, const std::string& what, std::string* not_met) 
   int met = 0;
   for (int n = 0;; ++n) {
     std::vector<cuda::Launch> launches = run.kernel->launches();
-    const auto text = without(launches[0].module->ptx, what, n);
+    const auto text = ptx::without(launches[0].module->ptx, what, n);
     if (!text) return met;
     launches[0].module =
         std::make_shared<const cuda::Module>(cuda::Module{launches[0].entry, *text});

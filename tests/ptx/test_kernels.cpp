@@ -9,6 +9,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
 #include "tests/support/paths.h"
+#include "tests/support/ptx/edited_text.h"
 #include "tests/support/ptx/machine.h"
 
 namespace fullbore::ptx {
@@ -52,14 +53,6 @@ std::vector<T> download(DeviceMemory& memory, uint64_t address, size_t count) {
   return values;
 }
 
-/// The text without its n-th line that has `what` in it; none if there are fewer.
-std::optional<std::string> without(const std::string& text, const std::string& what, int n) {
-  size_t at = text.find(what);
-  for (; n > 0 && at != std::string::npos; --n) at = text.find(what, at + 1);
-  if (at == std::string::npos) return std::nullopt;
-  const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
-  return text.substr(0, begin) + text.substr(end + 1);
-}
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
   const size_t at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what;
