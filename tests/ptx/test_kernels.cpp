@@ -61,7 +61,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 struct Softmax {
   static constexpr uint32_t kRows = 3, kColumns = 200, kThreads = 96;
-  std::vector<float> x = std::vector<float>(kRows * kColumns);
+  std::vector<float> x = std::vector<float>(size_t{kRows} * kColumns);
   std::vector<float> y;
 
   explicit Softmax(const std::string& text, uint64_t seed = 1) {
