@@ -247,7 +247,9 @@ RolloutCounts Run::run(const std::function<void(RolloutRow&& row)>& finished) {
 }  // namespace
 
 DType pool_dtype(const CompileOptions& options) {
-  return options.fp32_scopes.empty() ? options.precision : DType::f32;
+  const bool lowers =
+      options.fp32_scopes.empty() && !options.passes.disabled.contains("lower_precision");
+  return lowers ? options.precision : DType::f32;
 }
 
 Rollout::Rollout(PagedDecodeFunction decode, const RolloutSizes& sizes, State& state,

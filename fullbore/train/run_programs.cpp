@@ -51,7 +51,7 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
     add(fallbacks_, program.report.fallbacks);
     add(notices_, program.report.notices);
   }
-  // At once as large as the largest needs it, or those before would be recorded twice.
+  // At once as large as the largest of these needs it, or those before would be recorded twice.
   int64_t arena_bytes = 0;
   for (const PreparedProgram& program : prepared) {
     arena_bytes = std::max(arena_bytes, program.plan.arena_bytes);

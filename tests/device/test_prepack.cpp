@@ -167,6 +167,25 @@ TEST(MatmulsByTiles, OfPrepackedOperandsAgreeWithTheOracle) {
       }
 }
 
+// What was compiled before stays as it is.
+TEST(MatmulsByTiles, StayWhenTheProcessorIsLimited) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  const Case c{1, 5, 64, 96, false, false, DType::bf16, DType::bf16, cpu::kAmxColumns};
+  const Graph graph = c.graph();
+  const Node &pack = graph.nodes()[1], &prepacked = graph.nodes()[2];
+  const std::vector<Literal> inputs = random_inputs(graph);
+  KernelRequest request(graph, pack, 1);
+  std::string problem, why_not;
+  const Literal packed = run(graph, pack, *cpu::make_prepack(request), {&inputs[1]}, problem);
+  const auto gemm =
+      cpu::make_amx_matmul(Contraction::of(KernelRequest(graph, prepacked, 1)), &why_not);
+  ASSERT_NE(gemm, nullptr) << why_not;
+  limit_processor("avx2", "test");
+  run(graph, prepacked, *gemm, {&inputs[0], &packed}, problem);
+  limit_processor("auto", "test");
+  EXPECT_EQ(problem, "");
+}
+
 TEST(MatmulsByTiles, DeclineOtherOperands) {
   if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
   const auto why = [](const Case& c) {

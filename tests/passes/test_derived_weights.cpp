@@ -178,28 +178,42 @@ TEST(DerivedWeight, OfFrozenParametersAreLeftOutWhereTheTargetKeepsNone) {
   }
 }
 
-// Of frozen weights that one reader is enough for: 2 GiB are prepacked, 6 GiB are not, for they would be there twice.
-TEST(DerivedWeight, OfModelsOfManyGigabytesAreNotPrepacked) {
-  constexpr int64_t kRows = 1 << 15, kColumns = 1 << 15;
-  for (const int layers : {1, 3}) {
-    GraphBuilder builder;
-    Tensor x = builder.input("x", Role::batch, {DType::bf16, {4, kRows}});
-    for (int layer = 0; layer < layers; ++layer) {
-      const Tensor weight = builder.input("frozen" + std::to_string(layer), Role::frozen,
-                                          {DType::bf16, {kRows, kColumns}});
-      x = matmul(x, weight);
-    }
-    builder.output("y", x);
-    Target target;
-    target.keeps_derived_weights = true;
-    target.packing = {.layouts = {{DType::bf16, {.columns = 32, .vnni = 2, .kept_for_one = true}}},
-                      .most_rows = 64,
-                      .fewest_uses = 2};
-    int prepacked = 0;
-    const Graph rewritten = run_pass("prepack_operands", builder.take(), target);
-    for (const Node& node : rewritten.nodes()) prepacked += node.op->name == "prepacked_matmul";
-    EXPECT_EQ(prepacked, layers == 1 ? 1 : 0) << layers;
+/// How many of so many layers' frozen weights, 2 GiB each in bf16, are prepacked beside one f32 matmul of as many weights.
+int prepacked_layers(int layers, DType last_dtype, bool row_invariant) {
+  constexpr int64_t kWidth = 1 << 15;
+  GraphBuilder builder;
+  Tensor x = builder.input("x", Role::batch, {DType::bf16, {4, kWidth}});
+  for (int layer = 0; layer < layers; ++layer) {
+    const DType dtype = layer + 1 == layers ? last_dtype : DType::bf16;
+    const Tensor weight =
+        builder.input("frozen" + std::to_string(layer), Role::frozen, {dtype, {kWidth, kWidth}});
+    x = matmul(cast(x, dtype), weight);
   }
+  builder.output("y", x);
+  Target target;
+  target.keeps_derived_weights = true;
+  target.row_invariant = row_invariant;
+  target.packing = {.layouts = {{DType::bf16, {.columns = 32, .vnni = 2, .kept_for_one = true}},
+                                {DType::f32, {.columns = 32}}},
+                    .most_rows = 64,
+                    .fewest_uses = 2};
+  int prepacked = 0;
+  const Graph rewritten = run_pass("prepack_operands", builder.take(), target);
+  for (const Node& node : rewritten.nodes()) prepacked += node.op->name == "prepacked_matmul";
+  return prepacked;
+}
+
+// Of frozen weights that one reader is enough for: 2 GiB are prepacked, 6 GiB are not, for they would be there twice.
+// Those of f32, which are never kept for one reader, do not count.
+TEST(DerivedWeight, OfModelsOfManyGigabytesAreNotPrepacked) {
+  EXPECT_EQ(prepacked_layers(1, DType::bf16, false), 1);
+  EXPECT_EQ(prepacked_layers(3, DType::bf16, false), 0);
+  EXPECT_EQ(prepacked_layers(3, DType::f32, false), 2);
+}
+
+// Where rows must be alike a matmul by a matrix that is not prepacked copies it, so all are.
+TEST(DerivedWeight, OfModelsOfAnySizeIsPrepackedWhereRowsAreAlike) {
+  EXPECT_EQ(prepacked_layers(3, DType::bf16, true), 3);
 }
 
 }  // namespace

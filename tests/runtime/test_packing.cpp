@@ -15,6 +15,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/runtime/prepare.h"
 #include "tests/support/device.h"
 #include "tests/support/program_check.h"
 
@@ -26,11 +27,11 @@ using testing_support::cpu_device;
 constexpr int64_t kWidth = 70;
 
 /// h <- tanh(h W^T + b), and the gradients of W and h.
-Graph recurrence(int64_t rows) {
+Graph recurrence(int64_t rows, int64_t width = kWidth) {
   GraphBuilder builder;
-  const Tensor h = builder.input("h", Role::batch, {DType::f32, {rows, kWidth}});
-  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {kWidth, kWidth}});
-  const Tensor b = builder.input("b", Role::parameter, {DType::f32, {kWidth}});
+  const Tensor h = builder.input("h", Role::batch, {DType::f32, {rows, width}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {width, width}});
+  const Tensor b = builder.input("b", Role::parameter, {DType::f32, {width}});
   const LoopResult result = loop(builder, {h}, {}, {.iterations = 6}, [&](const LoopBody& body) {
     return IterationResults{.carried = {tanh(linear(body.carried[0], w, b))}};
   });
@@ -70,8 +71,8 @@ Counts counts_of(int64_t rows, DType precision) {
   return counts;
 }
 
-std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
-  const Graph graph = recurrence(rows);
+std::vector<Literal> run(int64_t rows, int64_t width, DType precision, bool packed) {
+  const Graph graph = recurrence(rows, width);
   PhiloxStream draws(11);
   std::vector<Literal> inputs;
   for (const Graph::Input& input : graph.inputs()) {
@@ -85,20 +86,16 @@ std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
   return testing_support::run_graph(graph, inputs, device, options);
 }
 
-// Forward and backward pass read one weight transposed to one another: two packings, each made once. Where the device
-// says no layout of a dtype, matmuls read what is there. With tiles the weight's own gradient is one that adds to nothing.
+// Forward and backward pass read one weight transposed to one another: two packings, each made once. With tiles the
+// weight's own gradient is one that adds to nothing.
 TEST(Packing, OfARecurrenceIsDoneOncePerStep) {
   for (const DType precision : {DType::bf16, DType::f16}) {
-    const bool packs = cpu_device(2)->target().packing.layouts.contains(precision);
     const Counts counts = counts_of(20, precision);
-    EXPECT_EQ(counts.packed, packs ? 2 : 0) << dtype_name(precision);
+    EXPECT_EQ(counts.packed, 2) << dtype_name(precision);
     EXPECT_EQ(counts.in_loops, 0);
-    EXPECT_EQ(counts.prepacked, packs ? 2 : 0);
+    EXPECT_EQ(counts.prepacked, 2);
     const bool by_tiles = precision == DType::bf16 && this_processor().amx_bf16;
-    if (packs)
-      EXPECT_EQ(counts.by_matrices, by_tiles ? 1 : 0) << dtype_name(precision);
-    else
-      EXPECT_GT(counts.by_matrices, 1) << dtype_name(precision);
+    EXPECT_EQ(counts.by_matrices, by_tiles ? 1 : 0) << dtype_name(precision);
   }
 }
 
@@ -126,19 +123,41 @@ double farthest(const std::vector<Literal>& a, const std::vector<Literal>& b) {
   return share;
 }
 
-// But of bf16 where the processor has tiles: oneDNN, which adds in an order of its own, makes the matmuls that are not packed.
+// But of bf16 where the processor has tiles: oneDNN, which adds in an order of its own, makes the matmuls that are not
+// packed. Widths: one that tiles decline, and one that they take.
 TEST(Packing, ChangesNoBit) {
-  for (const DType precision : {DType::f32, DType::bf16, DType::f16})
-    for (const int64_t rows : {17, 50, 128}) {
-      const std::vector<Literal> packed = run(rows, precision, true);
-      const std::vector<Literal> apart = run(rows, precision, false);
-      const std::string text = std::string(dtype_name(precision)) + ", " + std::to_string(rows);
-      if (precision == DType::bf16 && this_processor().amx_bf16)
-        EXPECT_LT(farthest(packed, apart), 0x1p-7)
-            << text;  // some numbers are rounded the other way
-      else
-        EXPECT_EQ(testing_support::compare_bits(packed, apart), "") << text;
-    }
+  for (const int64_t width : {kWidth, int64_t{96}})
+    for (const DType precision : {DType::f32, DType::bf16, DType::f16})
+      for (const int64_t rows : {17, 50, 128}) {
+        const std::vector<Literal> packed = run(rows, width, precision, true);
+        const std::vector<Literal> apart = run(rows, width, precision, false);
+        const std::string text = std::string(dtype_name(precision)) + ", " + std::to_string(rows) +
+                                 " x " + std::to_string(width);
+        if (precision == DType::bf16 && this_processor().amx_bf16)
+          EXPECT_LT(farthest(packed, apart), 0x1p-7)
+              << text;  // some numbers are rounded the other way
+        else
+          EXPECT_EQ(testing_support::compare_bits(packed, apart), "") << text;
+      }
+}
+
+bool multiplies_by_tiles(const Plan& plan, const std::vector<PlannedLaunch>& launches) {
+  return std::ranges::any_of(launches, [&](const PlannedLaunch& launch) {
+    if (launch.loop && multiplies_by_tiles(plan, launch.loop->body)) return true;
+    return launch.kind == PlannedLaunch::Kind::kernel &&
+           plan.kernels[static_cast<size_t>(launch.kernel)]->description().starts_with(
+               "matmul amx");
+  });
+}
+
+TEST(Packing, WidthsOfWholeTilesAreMultipliedByTiles) {
+  for (const int64_t width : {kWidth, int64_t{96}}) {
+    const PreparedProgram program =
+        prepare_program(recurrence(17, width), *cpu_device(2), {.precision = DType::bf16});
+    EXPECT_EQ(multiplies_by_tiles(program.plan, program.plan.launches),
+              width == 96 && this_processor().amx_bf16)
+        << width;
+  }
 }
 
 }  // namespace

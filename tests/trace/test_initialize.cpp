@@ -128,6 +128,14 @@ TEST(Initialize, AnyNumberOfPartsGivesTheSameBytes) {
     }
 }
 
+TEST(Initialize, NormalsOfBf16AreThoseOfF32Rounded) {
+  const Initializer kind = Initializer::normal(0.02, 1);
+  const std::vector<float> wide = filled(kind, 1, "w", 1037);
+  std::vector<uint16_t> narrow(wide.size());
+  initialize(kind, {DType::bf16, {1037}}, 1, "w", narrow.data());
+  for (size_t i = 0; i < wide.size(); ++i) ASSERT_EQ(narrow[i], f32_to_bf16(wide[i])) << i;
+}
+
 TEST(Initialize, EmptyTensorsAreLeftAlone) {
   float nothing = 7;
   initialize(Initializer::normal(1), {DType::f32, {0, 3}}, 1, "w", &nothing);

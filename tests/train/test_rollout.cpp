@@ -229,12 +229,15 @@ TEST_F(RolloutTest, APoolOf16BitsIsAsNearAsAWholePassInThatPrecision) {
   }
 }
 
-// A model whose modules stay f32 in part may attend there.
+// A model whose modules stay f32 in part may attend there, and one that nothing lowers does.
 TEST(PoolDtype, IsThePrecisionUnlessModulesStayF32) {
   EXPECT_EQ(pool_dtype({}), DType::f32);
   EXPECT_EQ(pool_dtype({.precision = DType::bf16}), DType::bf16);
   EXPECT_EQ(pool_dtype({.precision = DType::f16}), DType::f16);
   EXPECT_EQ(pool_dtype({.precision = DType::bf16, .fp32_scopes = {"layers.0.*"}}), DType::f32);
+  CompileOptions kept{.precision = DType::bf16};
+  kept.passes.disabled = {"lower_precision"};
+  EXPECT_EQ(pool_dtype(kept), DType::f32);
 }
 
 // Whatever draws, graph or host: a penalty of nearly nothing is the host's, and changes nothing.

@@ -107,10 +107,14 @@ class Uses {
   Uses(const Graph& graph, const Target& target) : target_(target), copied_(graph, target) {
     count(graph, Scope(0, 1));
     int64_t kept = 0;
-    for (const auto& [key, uses] : uses_)
-      if (const Value value{std::get<1>(key)}; std::get<0>(key) == 0 && is_never_replaced(value))
+    for (const auto& [key, uses] : uses_) {
+      const Value value{std::get<1>(key)};
+      if (std::get<0>(key) == 0 && is_never_replaced(value) &&
+          target.packing.layouts.at(graph.type(value).dtype).kept_for_one)
         kept += graph.type(value).bytes();
-    keeps_for_one_ = kept <= kMostKeptForOne;
+    }
+    // Where rows must be alike no matmul reads a transposed matrix as it lies: each would copy it for itself.
+    keeps_for_one_ = target.row_invariant || kept <= kMostKeptForOne;
   }
 
   bool are_enough(const Source& source, const Packing& packing, bool kept_for_one) const {

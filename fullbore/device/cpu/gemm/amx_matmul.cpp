@@ -23,8 +23,8 @@ constexpr int64_t kPair = 4;
 /// An item is a block of columns of the result, all rows of it.
 class AmxMatmul final : public CpuKernel {
  public:
-  explicit AmxMatmul(const Contraction& c)
-      : c_(c), rows_(round_up(c.m, kTile)), blocks_{c.n, kAmxColumns} {
+  AmxMatmul(const Contraction& c, const GemmUnit<VnniPair>& unit)
+      : c_(c), unit_(unit), rows_(round_up(c.m, kTile)), blocks_{c.n, kAmxColumns} {
     for (int64_t depth = 0; depth < c.k; depth += kDepth)
       steps_.push_back({depth * kBf16, depth / 2 * kAmxColumns * kPair});
     // Each pair of rows of tiles asks for its part of the next block.
@@ -97,11 +97,11 @@ class AmxMatmul final : public CpuKernel {
       for (int64_t row = 0; row < c_.m; ++row)
         std::copy_n(sums + row * kAmxColumns, width, reinterpret_cast<float*>(to) + row * c_.n);
     else
-      gemm_unit<VnniPair>(VectorUnit::avx512)
-          ->round(sums, kAmxColumns, to, c_.n, c_.out, c_.m, width);
+      unit_.round(sums, kAmxColumns, to, c_.n, c_.out, c_.m, width);
   }
 
   Contraction c_;
+  const GemmUnit<VnniPair>& unit_;
   int64_t rows_;   ///< in whole tiles
   Blocks blocks_;  ///< of columns
   std::vector<AmxStep> steps_;
@@ -115,7 +115,8 @@ std::unique_ptr<Kernel> make_amx_matmul(const Contraction& c, std::string* why_n
     *why_not = std::move(why);
     return nullptr;
   };
-  if (!this_processor().amx_bf16) return decline("this processor has no tiles for bf16");
+  const GemmUnit<VnniPair>* const unit = gemm_unit<VnniPair>(VectorUnit::avx512);
+  if (!this_processor().amx_bf16 || !unit) return decline("this processor has no tiles for bf16");
   if (c.in != DType::bf16 || !c.vnni) return decline("needs VNNI pairs of bf16");
   if (c.out != DType::bf16 && c.out != DType::f32)
     return decline(fmt::format("sums are not rounded to {}", dtype_name(c.out)));
@@ -125,7 +126,7 @@ std::unique_ptr<Kernel> make_amx_matmul(const Contraction& c, std::string* why_n
     return decline("needs one matrix, and rows as they lie");
   if (c.k == 0 || c.k % kDepth != 0)
     return decline(fmt::format("a depth of {} is no multiple of {}", c.k, kDepth));
-  return std::make_unique<AmxMatmul>(c);
+  return std::make_unique<AmxMatmul>(c, *unit);
 }
 
 std::unique_ptr<Kernel> make_amx_matmul(KernelRequest& request) {
