@@ -32,12 +32,11 @@ int refusal_of(const Function& function, ptx::Extent grid) {
 
 std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Extent block,
                                 unsigned shared_bytes, void** arguments) {
-  constexpr uint64_t kMostThreads = 1024;
   constexpr uint32_t kMostRows = 65535;
   const ptx::Kernel& kernel = *function.kernel;
-  if (grid.count() == 0 || block.count() == 0 || block.count() > kMostThreads ||
-      grid.y > kMostRows || grid.z > kMostRows || block.z > 64 ||
-      refusal_of(function, grid) != cuda::kSuccess ||
+  if (grid.count() == 0 || block.count() == 0 ||
+      block.count() > static_cast<uint64_t>(kernel.most_threads) || grid.y > kMostRows ||
+      grid.z > kMostRows || block.z > 64 || refusal_of(function, grid) != cuda::kSuccess ||
       shared_bytes > function.most_dynamic_shared_bytes ||
       kernel.shared_bytes + shared_bytes > machine().told.shared_bytes)
     return {};

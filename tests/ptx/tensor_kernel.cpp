@@ -24,8 +24,7 @@ uint16_t TensorOf16::at(int64_t inner, int64_t middle, int64_t outer) const {
 }
 
 std::string TensorLaunch::text(const std::string& body) const {
-  return ".version 8.0\n.target sm_90a\n.address_size 64\n"
-         ".extern .shared .align 1024 .b8 dynamic[];\n.visible .entry k(\n"
+  return ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(\n"
          ".param .align 64 .b8 k_param_0[128],\n.param .u64 k_param_1,\n.param .u64 "
          "k_param_2\n)\n" +
          (cluster > 1
@@ -35,10 +34,11 @@ std::string TensorLaunch::text(const std::string& body) const {
               : std::string()) +
          "{\n.reg .pred %p<8>;\n.reg .b16 %h<4>;\n.reg .f32 %f<8>;\n.reg .b32 %r<32>;\n"
          ".reg .b64 %l<16>;\n.shared .align 8 .b8 bars[64];\n" +
+         fmt::format(".shared .align 1024 .b8 boxes[{}];\n", shared_bytes) +
          (is_map_global ? "ld.param.u64 %l0, [k_param_2];\n"
                         : "mov.b64 %l0, k_param_0;\ncvta.param.u64 %l0, %l0;\n") +
          "ld.param.u64 %l1, [k_param_1];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %cluster_ctarank;\n"
-         "mov.u32 %r2, dynamic;\nmov.u32 %r3, bars;\n" +
+         "mov.u32 %r2, boxes;\nmov.u32 %r3, bars;\n" +
          body + "ret;\n}\n";
 }
 
@@ -68,7 +68,7 @@ std::vector<uint32_t> TensorLaunch::run(const std::string& body) const {
   ptx::run({.kernel = &module.kernels.at("k"),
             .grid = {cluster},
             .block = {threads},
-            .dynamic_shared_bytes = shared_bytes,
+            .dynamic_shared_bytes = 0,
             .parameters = parameters,
             .seed = seed},
            memory, 100'000);

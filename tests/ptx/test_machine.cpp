@@ -348,6 +348,22 @@ TEST(PtxMachine, DynamicSharedMemoryBeginsBehindThatOfFixedSize) {
   std::memcpy(places, memory.at(out, 8).data(), 8);
   EXPECT_EQ(places[0] - places[1], 32U);
   EXPECT_EQ(counts.shared_bytes, 96);
+  text.replace(text.find(".align 16"), 9, ".align 128");
+  EXPECT_THROW(parse(text), Fault) << "which assemblers align to 16 bytes alone";
+}
+
+TEST(PtxMachine, BlocksAreOfAsManyThreadsAsTheKernelPromises) {
+  std::string text = kernel_of("");
+  text.insert(text.find("\n{\n"), "\n.maxntid 16, 2, 1");
+  const Module module = parse(text);
+  DeviceMemory memory;
+  Launch launch{.kernel = &module.kernels.at("k"),
+                .grid = {1},
+                .block = {32},
+                .parameters = std::vector<std::byte>(16)};
+  EXPECT_GT(run(launch, memory).instructions, 0);
+  launch.block = {33};
+  EXPECT_THROW(run(launch, memory), Fault);
 }
 
 // As clang writes it.

@@ -81,16 +81,16 @@ def run(context):
         environment["FULLBORE_CACHE"] = str(pathlib.Path(scratch) / "cache")
         for step in steps:
             context.progress(f"{step['name']}, {size}")
-            files = {"{text}": text}
-            for name, write in step.get("files", {}).items():  # that the workload writes itself
-                files[f"{{{name}}}"] = pathlib.Path(scratch) / name
-                write(files[f"{{{name}}}"])
-            settings = step[size]
-            for name, file in files.items():
-                settings = [word.replace(name, str(file)) for word in settings]
             row = {"name": step["name"], "config": step["config"], "settings": step[size]}
             rows.append(row)
             try:
+                files = {"{text}": text}
+                for name, write in step.get("files", {}).items():  # that the workload writes itself
+                    files[f"{{{name}}}"] = pathlib.Path(scratch) / name
+                    write(files[f"{{{name}}}"])
+                settings = step[size]
+                for name, file in files.items():
+                    settings = [word.replace(name, str(file)) for word in settings]
                 if losses:
                     count = 2 if size == "small" else 10
                     full = [*settings, "engine.precision=fp32"]
@@ -108,6 +108,6 @@ def run(context):
                     row["asked_milliseconds"] = step["asked_milliseconds"]
                     if row["milliseconds"] > step["asked_milliseconds"]:
                         failures.append(f"{step['name']}: {row['milliseconds']:.1f} ms, {step['asked_milliseconds']} asked")
-            except RuntimeError as error:
+            except (OSError, RuntimeError) as error:
                 failures.append(f"{step['name']}: {error}")
     return {"tries": len(steps), "failures": failures, "rows": rows}

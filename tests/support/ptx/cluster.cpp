@@ -143,6 +143,9 @@ LaunchCounts run(const Launch& launch, DeviceMemory& memory, int64_t most_instru
   };
   if (launch.block.count() < 1 || launch.block.count() > kMostThreads)
     fail(fmt::format("{} threads in a block, of {} at most", launch.block.count(), kMostThreads));
+  if (static_cast<int64_t>(launch.block.count()) > kernel.most_threads)
+    fail(fmt::format("{} threads in a block of a kernel that promises {} at most",
+                     launch.block.count(), kernel.most_threads));
   if (launch.grid.count() < 1) fail("no blocks");
   LaunchCounts counts;
   counts.shared_bytes = kernel.shared_bytes + launch.dynamic_shared_bytes;

@@ -111,6 +111,7 @@ struct Kernel {
   int64_t local_bytes = 0;
   std::vector<std::string> text;  ///< of the module, by line
   uint32_t cluster = 1;           ///< blocks, one beside the other along x
+  int64_t most_threads = 1024;    ///< of a block, as it promises
   /// Has products of warpgroups, mbarriers or barriers of clusters: its threads have clocks.
   bool has_clocks = false;
 };

@@ -214,6 +214,10 @@ class Parser {
       if (tokens_.at_end()) tokens_.fail("a kernel without a body");
       const std::string_view word = tokens_.take();
       is_explicit |= word == ".explicitcluster";
+      if (word == ".maxntid") {
+        kernel_.most_threads = integer();
+        while (tokens_.take_if(",")) kernel_.most_threads *= integer();
+      }
       if (word != ".reqnctapercluster") continue;
       const int64_t blocks = integer();
       kernel_.cluster = static_cast<uint32_t>(blocks);
@@ -304,11 +308,16 @@ class Parser {
     tokens_.fail(fmt::format("'{}' is not declared", text));
   }
 
-  // Shared memory of dynamic size begins where that of fixed size ends: it is placed when it is first used.
+  // Shared memory of dynamic size begins where that of fixed size ends: it is placed when it is first used. Assemblers are
+  // known to align it to 16 bytes alone where there is some before it (NVIDIA/cccl#5122).
   void place_dynamic(std::string_view name) {
     for (const Variable& each : module_shared_)
       if (each.is_open && each.name == name && !names_.contains(name)) {
         dynamic_is_placed_ = false;  // a second name is of the same bytes
+        if (each.alignment > 16 && shared_ > 0)
+          tokens_.fail(
+              fmt::format("dynamic shared memory aligned to {} bytes behind some of fixed size",
+                          each.alignment));
         place_in_kernel(each);
         dynamic_is_placed_ = true;
       }

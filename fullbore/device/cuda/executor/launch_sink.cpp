@@ -32,7 +32,11 @@ void** ArgumentTable::of(const Context& context, const Launch& launch,
     addresses_[i] = (operands[operand].address + argument.offset).value;
     pointers_[i] = &addresses_[i];
     if (argument.map == nullptr) continue;
-    maps_.push_back(encoded_map(context.enter(), *argument.map, addresses_[i]));
+    try {
+      maps_.push_back(encoded_map(context.enter(), *argument.map, addresses_[i]));
+    } catch (const DeviceError& e) {
+      throw DeviceError(fmt::format("operand {} of '{}': {}", operand, launch.entry, e.what()));
+    }
     pointers_[i] = &maps_.back();
   }
   return pointers_.data();

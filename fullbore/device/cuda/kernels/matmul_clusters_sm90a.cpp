@@ -79,7 +79,7 @@ struct ClusterMatmul {
         const unsigned brought = barriers.of_brought(stage.at);
         const unsigned to =
             shared_address(dynamic_shared) + static_cast<unsigned>(stage.at * kStageBytes);
-        wait_for_phase(barriers.of_left(stage.at), stage.parity ^ 1);
+        wait_for_phase_of_pair(barriers.of_left(stage.at), stage.parity ^ 1);
         expect_bytes(brought, kStageBytes);
         bring<!kTransposeA, kRows, false>(to, a, row, depth, place.batch, brought);
         bring<kTransposeB, kColumns / 2, true>(
@@ -147,8 +147,9 @@ struct ClusterMatmul {
 
   FB_DEVICE static void run(unsigned long a, unsigned long b, const float* c, void* y,
                             float* scratch, const Problem& problem) {
-    static FB_SHARED __attribute__((aligned(8))) unsigned long phases[2 * kStages];
-    const Barriers barriers{shared_address(phases), shared_address(phases + kStages)};
+    // Behind the stages: shared memory of a fixed size would lie before them, and move them from their 1024 bytes.
+    const unsigned phases = shared_address(dynamic_shared) + kStages * kStageBytes;
+    const Barriers barriers{phases, phases + 8 * kStages};
     if (thread() == 0) {
       for (int i = 0; i < kStages; ++i) {
         init_phases(barriers.of_brought(i), 1);
@@ -207,7 +208,7 @@ struct ClusterMatmul {
 }  // namespace
 
 // Names: dtype, whether a and b are transposed, columns of a tile. Clusters of two blocks (tools/make_ptx writes that in), 384
-// threads, dynamic shared memory of kStages * kStageBytes. a and b: maps of {k, lines, batches} where k lies contiguous, with
+// threads, dynamic shared memory of kStages * (kStageBytes + 16), two barriers to a stage. a and b: maps of {k, lines, batches} where k lies contiguous, with
 // boxes of 64 of k and 128 lines of a or half of b's columns; else of {lines, k, batches}, with boxes of 64 x 64.
 #define FB_NAME(SUFFIX, TA, TB, COLUMNS) "matmul_clusters_" #SUFFIX "_" #TA #TB "_" #COLUMNS
 #define FB_CLUSTERS(T, SUFFIX, TA, TB, COLUMNS)                                                  \

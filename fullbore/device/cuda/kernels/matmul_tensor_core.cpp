@@ -137,8 +137,9 @@ struct Matmul {
   using TileB = Tile<T, kColumns, kTransposeB>;
   static constexpr int kDepth = TileA::kDepth, kChunk = TileA::kChunk;
   static constexpr int kStageBytes = TileA::kBytes + TileB::kBytes;
-  // Small tiles are of small products, which few blocks make: what they wait for is what has not come.
-  static constexpr int kStages = kRows == 64 ? 5 : 3;
+  // Small tiles are of small products, which few blocks make: what they wait for is what has not come. With five stages a
+  // multiprocessor of 100 KiB would hold one block, not two.
+  static constexpr int kStages = kRows == 64 ? 4 : 3;
   static constexpr int kWarpsAcross = kColumns / kWarpColumns;
   static constexpr int kThreads = kRows / kWarpRows * kWarpsAcross * kWarp;
   static constexpr int kHigh = kWarpRows / 16, kWide = kWarpColumns / 8;

@@ -42,12 +42,23 @@ FB_DEVICE void arrive_at(unsigned barrier, int rank) {
       "r"(rank)
       : "memory");
 }
-/// Until the phase of that parity is over: the first has 0, and before it one of parity 1 is.
+/// Until the phase of that parity is over, which ends by bytes or by threads of this block: the first has 0, and before it
+/// one of parity 1 is.
 FB_DEVICE void wait_for_phase(unsigned barrier, int parity) {
   asm volatile(
       "{\n\t.reg .pred over;\nWAIT_%=:\n\t"
       "mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n\t@!over bra WAIT_%=;\n\t}" ::"r"(
           barrier),
+      "r"(parity)
+      : "memory");
+}
+
+/// The same of a phase that threads of both blocks of the pair end.
+FB_DEVICE void wait_for_phase_of_pair(unsigned barrier, int parity) {
+  asm volatile(
+      "{\n\t.reg .pred over;\nWAIT_%=:\n\t"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], %1;\n\t"
+      "@!over bra WAIT_%=;\n\t}" ::"r"(barrier),
       "r"(parity)
       : "memory");
 }

@@ -207,7 +207,7 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
     return 2 * (depth_last ? tile * (32 + 8) : 32 * (tile + 8));
   };
   const int64_t shared =
-      (tile == 64 ? 5 : 3) * (stage(!matmul.transpose_a) + stage(matmul.transpose_b));
+      (tile == 64 ? 4 : 3) * (stage(!matmul.transpose_a) + stage(matmul.transpose_b));
   const std::string entry =
       fmt::format("matmul_{}_{}{}_{}", tf32 ? "tf32" : dtype_name(dtype),
                   matmul.transpose_a ? 1 : 0, matmul.transpose_b ? 1 : 0, tile);

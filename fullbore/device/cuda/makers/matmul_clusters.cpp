@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "fullbore/device/cuda/makers/makers.h"
 #include "fullbore/device/cuda/makers/matmul_problem.h"
@@ -19,7 +21,8 @@ struct ClusterTile {
   double unit, end;
   int64_t stage_bytes() const { return (kRowsOfBlock + columns) * 64 * 2; }
   int64_t shared_bytes() const {
-    return std::min<int64_t>(6, (226 << 10) / stage_bytes()) * stage_bytes();
+    constexpr int64_t kBarriers = 2 * 8;  // of a stage
+    return std::min<int64_t>(6, (226 << 10) / stage_bytes()) * (stage_bytes() + kBarriers);
   }
 };
 constexpr ClusterTile kClusterTiles[] = {{256, 1150, 1500}, {128, 700, 1000}};
@@ -87,6 +90,12 @@ Argument map_of(size_t index, DType dtype, int64_t batches, int64_t lines, int64
   return argument;
 }
 
+/// No card has run pairs of blocks: who would be the first says so.
+bool are_asked_for() {
+  const char* const value = std::getenv("FULLBORE_CUDA_CLUSTERS");  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 }  // namespace
 
 std::unique_ptr<CudaKernel> cluster_matmul(const Request& request, int64_t columns,
@@ -123,6 +132,10 @@ std::unique_ptr<CudaKernel> cluster_matmul(const Request& request, int64_t colum
 std::unique_ptr<CudaKernel> make_cluster_matmul(const Request& request, std::string* why_not) {
   const MatmulOperands matmul(request);
   const DType dtype = request.input(0).dtype;
+  if (!are_asked_for()) {
+    *why_not = "no card has run it: FULLBORE_CUDA_CLUSTERS=1 asks for it";
+    return nullptr;
+  }
   if (!is_low_precision(dtype)) {
     *why_not = fmt::format("needs bf16 or f16, got {}", dtype_name(dtype));
     return nullptr;
