@@ -9,7 +9,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/csv.h"
-#include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 
 namespace fullbore {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -70,14 +70,6 @@ nlohmann::ordered_json to_json(const RunSummary& summary);
 std::vector<KernelFallback> fallbacks_of(const nlohmann::json& summary);
 /// With a checksum of its own, base/seal.h.
 Status write_summary(const std::string& path, const RunSummary& summary);
-
-/// A summary as it was written, without its checksum. Those of older versions have none: not is_checked.
-struct SummaryFile {
-  nlohmann::json json;
-  bool is_checked = false;
-};
-/// Failure: it cannot be read, or is not what was written.
-Result<SummaryFile> read_summary(const std::string& path);
 
 /// Of the first `bytes` of a file: xxHash64 of pieces of 64 KiB, each with the hash before it as its seed. Failure: it
 /// cannot be read, or is shorter.

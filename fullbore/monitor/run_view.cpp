@@ -7,7 +7,7 @@
 
 #include "fullbore/base/excerpt.h"
 #include "fullbore/base/json.h"
-#include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 
 namespace fullbore {
 namespace {

@@ -12,6 +12,7 @@
 #include "fullbore/monitor/csv.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_log.h"
+#include "fullbore/monitor/summary_file.h"
 
 namespace fullbore {
 

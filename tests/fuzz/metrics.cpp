@@ -5,7 +5,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/seal.h"
 #include "fullbore/monitor/csv.h"
-#include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "tests/fuzz/memory_file.h"
 
 using namespace fullbore;

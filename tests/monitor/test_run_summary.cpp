@@ -8,6 +8,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/step_meter.h"
+#include "fullbore/monitor/summary_file.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {

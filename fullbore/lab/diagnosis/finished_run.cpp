@@ -17,6 +17,7 @@
 #include "fullbore/monitor/csv.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/run_directory.h"
 #include "fullbore/train/stored_config.h"

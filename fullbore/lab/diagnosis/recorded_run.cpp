@@ -18,6 +18,7 @@
 #include "fullbore/lab/diagnosis/idle_parameters.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "fullbore/train/batch_maker.h"
 #include "fullbore/train/run_observer.h"
 #include "fullbore/train/run_programs.h"

@@ -11,6 +11,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/json_line_reader.h"
+#include "fullbore/monitor/summary_file.h"
 
 namespace fullbore {
 namespace {

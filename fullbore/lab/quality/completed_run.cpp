@@ -11,7 +11,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/program_name.h"
 #include "fullbore/monitor/json_line_reader.h"
-#include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/run_config.h"
 #include "fullbore/train/run_directory.h"

@@ -15,7 +15,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
-#include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "fullbore/train/run_directory.h"
 #include "fullbore/train/stored_config.h"
 
