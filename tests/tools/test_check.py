@@ -84,6 +84,14 @@ class Check(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("docs/a.md: links to guide/fish.md, which is not there", output)
 
+    def test_pages_that_are_too_long(self):
+        self.write("README.md", "a line\n" * 100)
+        self.assertEqual(self.run_main("lengths")[0], 0)
+        self.write("README.md", "a line\n" * 101)
+        code, output = self.run_main("lengths")
+        self.assertEqual(code, 1)
+        self.assertIn("README.md: 101 lines, of 100 at most", output)
+
     def test_a_script_that_breaks_fails_it(self):
         self.write("fullbore/LAYERS", "nonsense\n")
         self.assertEqual(self.run_main("layers")[0], 1)
