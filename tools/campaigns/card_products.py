@@ -1,7 +1,8 @@
 """Products on an NVIDIA card beside cuBLASLt's: ours are to be at least `share` as fast, shape by shape.
 
 `bench_card_matmul` measures both in turns. Where the machine has no cuBLASLt, there is nothing to compare with: the campaign
-skips and says what was looked for. A shape without an algorithm of the library's is told, and fails nothing.
+skips and says what was looked for. A shape without an algorithm of the library's is told, and fails nothing. With
+FULLBORE_CUDA_CLUSTERS=1 in the environment large products are those of clusters of two blocks.
 
 settings: share=0.85, rounds=11, size=full (or small, of which times mean nothing), driver=LIBRARY (in place of the system's; `fake`:
           the tests' own), cublaslt=LIBRARY (in place of what the loader finds)
