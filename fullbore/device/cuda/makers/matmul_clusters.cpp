@@ -21,7 +21,7 @@ struct ClusterTile {
   double unit, end;
   int64_t stage_bytes() const { return (kRowsOfBlock + columns) * 64 * 2; }
   int64_t shared_bytes() const {
-    constexpr int64_t kBarriers = 2 * 8;  // of a stage
+    constexpr int64_t kBarriers = 16;  // two of a stage
     return std::min<int64_t>(6, (226 << 10) / stage_bytes()) * (stage_bytes() + kBarriers);
   }
 };
