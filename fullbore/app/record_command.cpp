@@ -20,8 +20,8 @@
 #include "fullbore/lab/quality/completed_run.h"
 #include "fullbore/monitor/experiment_record.h"
 #include "fullbore/monitor/machine.h"
-#include "fullbore/monitor/summary_file.h"
 #include "fullbore/monitor/sensor_summary.h"
+#include "fullbore/monitor/summary_file.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
 
