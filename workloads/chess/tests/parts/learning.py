@@ -20,7 +20,7 @@ def _case(key, control=False, ranked_by=""):
 
 
 CASES = [_case(1), _case(1, control=True), _case(2), _case(3), _case(1, ranked_by="stockfish"),
-         _case(1, control=True, ranked_by="stockfish")]
+         _case(1, control=True, ranked_by="stockfish"), _case(2, ranked_by="stockfish"), _case(3, ranked_by="stockfish")]
 
 
 def judge(report, before, case):
