@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "fullbore/base/dtype.h"
@@ -17,6 +18,11 @@
 namespace fullbore::cuda {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 using ClusterProducts = FakeCard;
 
 constexpr int64_t kRows = 256, kWidth = 2048, kLayers = 2;  // 2.1 GFLOP a layer
@@ -39,6 +45,22 @@ double element(int64_t i) { return std::sin(0.37 * static_cast<double>(i % 40009
 
 double rounded(double x) { return bf16_to_f32(f32_to_bf16(static_cast<float>(x))); }
 
+std::vector<std::string> entries_of(Device& device) {
+  const PreparedProgram program = prepare_program(layers(), device, {});
+  std::vector<std::string> entries;
+  for (const auto& kernel : program.plan.kernels)
+    if (const auto* of_card = dynamic_cast<const CompiledNode*>(kernel.get()))
+      for (const Launch& launch : of_card->launches()) entries.push_back(launch.entry);
+  return entries;
+}
+
+// No card has run them.
+TEST_F(ClusterProducts, AreAskedFor) {
+  fake().multiprocessors = 132;
+  EXPECT_THAT(entries_of(*open()),
+              AllOf(Not(IsEmpty()), Not(Contains(StartsWith("matmul_clusters")))));
+}
+
 TEST_F(ClusterProducts, OfSlicesAreThatOfEachLayer) {
   const Variable asked("FULLBORE_CUDA_CLUSTERS", "1");
   const Graph graph = layers();
@@ -51,12 +73,7 @@ TEST_F(ClusterProducts, OfSlicesAreThatOfEachLayer) {
   }
   fake().multiprocessors = 132;
   const auto device = open();
-  const PreparedProgram program = prepare_program(layers(), *device, {});
-  std::vector<std::string> entries;
-  for (const auto& kernel : program.plan.kernels)
-    if (const auto* of_card = dynamic_cast<const CompiledNode*>(kernel.get()))
-      for (const Launch& launch : of_card->launches()) entries.push_back(launch.entry);
-  EXPECT_THAT(entries, ::testing::Contains(::testing::StartsWith("matmul_clusters_bf16")));
+  EXPECT_THAT(entries_of(*device), Contains(StartsWith("matmul_clusters_bf16")));
   const std::vector<Literal> results = testing_support::run_graph(graph, inputs, device, {});
   for (const int64_t row : {int64_t{0}, int64_t{129}, kRows - 1}) {
     std::vector<double> h(kWidth), next(kWidth);
