@@ -7,6 +7,7 @@
 
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/kernel.h"
+#include "guarded_memory.h"
 
 namespace fullbore::testing_support {
 namespace {
@@ -76,6 +77,7 @@ std::string RunOptions::text() const {
   std::string text = fmt::format("{} workers", workers);
   if (cuts_seed != 0) text += fmt::format(", cut at random (seed {})", cuts_seed);
   if (misaligned) text += ", misaligned";
+  if (at_page_ends) text += ", inputs at the ends of pages";
   if (alias_input >= 0) text += fmt::format(", output {} on input {}", alias_output, alias_input);
   return text;
 }
@@ -95,6 +97,9 @@ RunResult run_kernel(const Kernel& kernel, const std::vector<const Literal*>& in
 
   std::vector<void*> table;
   for (GuardedBuffer& buffer : buffers) table.push_back(buffer.data());
+  std::vector<GuardedMemory> at_page_ends;
+  for (size_t i = 0; options.at_page_ends && i < inputs.size(); ++i)
+    table[i] = at_page_ends.emplace_back(given[i]).data();
   size_t aliased = buffers.size();
   if (options.alias_input >= 0) {
     aliased = inputs.size() + static_cast<size_t>(options.alias_output);
@@ -114,6 +119,9 @@ RunResult run_kernel(const Kernel& kernel, const std::vector<const Literal*>& in
                                    : i < inputs.size() + outputs.size() ? "output"
                                                                         : "scratch",
                                    i < inputs.size() ? i : i - inputs.size());
+  for (size_t i = 0; i < at_page_ends.size(); ++i)
+    if (at_page_ends[i].contents() != given[i])
+      result.problem = fmt::format("{}: wrote into input {}", options.text(), i);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (static_cast<int>(i) != options.alias_input && buffers[i].contents() != given[i])
       result.problem = fmt::format("{}: wrote into input {}", options.text(), i);
@@ -128,12 +136,13 @@ RunResult run_kernel(const Kernel& kernel, const std::vector<const Literal*>& in
 RunResult run_kernel_in_all_ways(const Kernel& kernel, const std::vector<const Literal*>& inputs,
                                  const std::vector<TensorType>& outputs) {
   RunResult result = run_kernel(kernel, inputs, outputs, {});
-  std::vector<RunOptions> ways(4);
+  std::vector<RunOptions> ways(5);
   ways[0].workers = 2;
   ways[1].workers = 3;
   ways[2].workers = 3;
   ways[2].cuts_seed = 17;
   ways[3].misaligned = true;
+  ways[4].at_page_ends = true;
   for (size_t input = 0; input < inputs.size(); ++input)
     for (size_t output = 0; output < outputs.size(); ++output) {
       if (inputs[input]->type().bytes() != outputs[output].bytes() ||

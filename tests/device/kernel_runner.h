@@ -13,8 +13,9 @@ struct RunOptions {
   int workers = 1;
   /// Instead of equal shares in order: random cuts, drawn from this seed, the last range first. 0: no.
   uint64_t cuts_seed = 0;
-  bool misaligned = false;  ///< every buffer one element off a multiple of 64 bytes
-  int alias_input = -1;     ///< output `alias_output` occupies the bytes of this input
+  bool misaligned = false;    ///< every buffer one element off a multiple of 64 bytes
+  bool at_page_ends = false;  ///< an unreadable page lies behind every input: who reads on dies
+  int alias_input = -1;       ///< output `alias_output` occupies the bytes of this input
   int alias_output = -1;
   std::string text() const;
 };
@@ -30,8 +31,8 @@ RunResult run_kernel(const Kernel& kernel, const std::vector<const Literal*>& in
                      const std::vector<TensorType>& outputs, const RunOptions& options);
 
 /// Runs a kernel in all the ways that must give the same bits: 1, 2 and 3 workers, random cuts,
-/// misaligned, and for each pair that may_alias, in place. Returns the outputs; `problem` names the
-/// way that differs.
+/// misaligned, inputs at the ends of pages, and for each pair that may_alias, in place. Returns the
+/// outputs; `problem` names the way that differs.
 RunResult run_kernel_in_all_ways(const Kernel& kernel, const std::vector<const Literal*>& inputs,
                                  const std::vector<TensorType>& outputs);
 

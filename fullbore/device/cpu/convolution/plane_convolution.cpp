@@ -265,7 +265,7 @@ class PlaneConvolution final : public CpuKernel {
       int64_t k = from / channels, channel = from % channels;
       for (P* line = packed; line < packed + (to - from) * columns_; line += columns_) {
         copy_in_steps<8>(planes + planes_.offsets()[static_cast<size_t>(k)] + channel * plane(),
-                         columns_, line);
+                         width, line);
         if (++channel < channels) continue;
         channel = 0;
         ++k;
