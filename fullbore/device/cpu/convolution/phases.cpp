@@ -22,12 +22,15 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
 
+bool reads_own_positions(const ConvGeometry& geometry) {
+  return std::ranges::all_of(geometry.axes, [](const ConvAxis& axis) {
+    return axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.input_dilation == 1 &&
+           axis.input == axis.output;
+  });
+}
+
 ConvGeometry in_three_axes(ConvGeometry geometry, bool joined) {
-  const bool everywhere = joined && std::ranges::all_of(geometry.axes, [](const ConvAxis& axis) {
-                            return axis.kernel == 1 && axis.stride == 1 && axis.before == 0 &&
-                                   axis.input_dilation == 1 && axis.input == axis.output;
-                          });
-  if (everywhere) {
+  if (joined && reads_own_positions(geometry)) {
     ConvAxis all;
     all.input = all.output = geometry.input_elements();
     geometry.axes = {all};

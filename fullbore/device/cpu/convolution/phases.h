@@ -34,6 +34,8 @@ struct Phase {
   bool apart() const { return axes[0].apart * axes[1].apart * axes[2].apart > 1; }
 };
 
+/// Does each output read the input at its own position and no other?
+bool reads_own_positions(const ConvGeometry& geometry);
 /// A geometry of three axes, the first of which may be idle; where a kernel of one element moves over all of the input,
 /// one axis, unless not `joined`.
 ConvGeometry in_three_axes(ConvGeometry geometry, bool joined = true);

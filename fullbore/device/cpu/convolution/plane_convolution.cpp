@@ -52,8 +52,7 @@ class PlaneConvolution final : public CpuKernel {
         input_(geometry.input_elements()),
         output_(geometry.output_elements()),
         columns_(std::min<int64_t>(kBeyondPlanes / 2, loops.block_columns)),
-        in_place_(std::is_same_v<P, T> && kernel_ == 1 && input_ == output_ &&
-                  planes_.width() == input_ && geometry.axes[2].before == 0),
+        in_place_(std::is_same_v<P, T> && reads_own_positions(geometry)),
         packs_(packs_columns(geometry)),
         is_seamless_(planes_.width() == geometry.axes[2].output),
         by_lines_(!is_seamless_ && !tiles && geometry.axes[2].output % loops.lanes == 0),
@@ -308,7 +307,7 @@ class PlaneConvolution final : public CpuKernel {
   Planes planes_;
   int64_t kernel_, input_, output_;
   int64_t columns_;
-  bool in_place_;                 ///< x is its own planes: no padding, no kernel
+  bool in_place_;                 ///< x is its own planes
   bool packs_;                    ///< columns of several elements of the kernel are packed
   bool is_seamless_;              ///< no columns in vain
   bool by_lines_;                 ///< blocks of columns end with lines
