@@ -142,6 +142,12 @@ std::vector<Sample> samples() {
       sample("3 x 3, padded",
              {.x = {2, 4, 5}, .dy = {3, 4, 5}, .kernel = {3, 3}, .before = {1, 1}}),
       sample("1 x 1", {.x = {5, 3, 3}, .dy = {4, 3, 3}, .kernel = {1, 1}}),
+      sample("1 x 1, as many outputs as inputs, at every second position",
+             {.x = {3, 4}, .dy = {2, 4}, .kernel = {1}, .stride = {2}, .before = {0}}),
+      sample("1 x 1, as many outputs as inputs, of one row cropped and the other padded",
+             {.x = {3, 2, 3}, .dy = {2, 1, 6}, .kernel = {1, 1}, .before = {0, 0}}),
+      sample("1 x 1, as many outputs as inputs, moved by a row",
+             {.x = {16, 1, 8}, .dy = {2, 1, 8}, .kernel = {1, 1}, .before = {1, 0}}),
       sample(
           "strides",
           {.x = {2, 7, 6}, .dy = {3, 4, 2}, .kernel = {3, 2}, .stride = {2, 3}, .before = {1, 0}}),

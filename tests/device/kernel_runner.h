@@ -13,9 +13,10 @@ struct RunOptions {
   int workers = 1;
   /// Instead of equal shares in order: random cuts, drawn from this seed, the last range first. 0: no.
   uint64_t cuts_seed = 0;
-  bool misaligned = false;    ///< every buffer one element off a multiple of 64 bytes
-  bool at_page_ends = false;  ///< an unreadable page lies behind every input: who reads on dies
-  int alias_input = -1;       ///< output `alias_output` occupies the bytes of this input
+  bool misaligned = false;  ///< every buffer one element off a multiple of 64 bytes
+  bool at_page_ends =
+      false;             ///< a page that kills who reads it lies behind each input; not in place
+  int alias_input = -1;  ///< output `alias_output` occupies the bytes of this input
   int alias_output = -1;
   std::string text() const;
 };
