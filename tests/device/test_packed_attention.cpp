@@ -25,7 +25,7 @@ using testing_support::RunResult;
 struct Case {
   const char* why;
   int64_t batch, positions, heads, groups, width;
-  bool causal = false, padded = false;
+  bool causal = false, padded = false;  ///< padded and causal: pairs of texts too
   double dropout = 0;
 };
 
@@ -39,6 +39,7 @@ const Case kCases[] = {
     {"padding", 2, 50, 2, 2, 8, false, true},
     {"dropout", 2, 67, 3, 3, 16, true, false, 0.25},
     {"one position", 3, 1, 2, 2, 4, true},
+    {"two texts in a row, and padding", 3, 140, 3, 3, 16, true, true},
 };
 
 class PackedCase {
@@ -80,11 +81,16 @@ class PackedCase {
   }
 
   Literal padding() const {
+    const int64_t queries = case_.causal ? case_.positions : 1;
     std::vector<double> visible;
     for (int64_t b = 0; b < case_.batch; ++b)
-      for (int64_t key = 0; key < case_.positions; ++key)
-        visible.push_back(key < case_.positions - 9 * b ? 1 : 0);
-    return Literal::of({DType::boolean, {case_.batch, 1, 1, case_.positions}}, visible);
+      for (int64_t query = 0; query < queries; ++query)
+        for (int64_t key = 0; key < case_.positions; ++key) {
+          const int64_t second = case_.causal ? 50 + 20 * b : 0;
+          const bool same = !case_.causal || (query < second) == (key < second);
+          visible.push_back(same && key < case_.positions - 9 * b ? 1 : 0);
+        }
+    return Literal::of({DType::boolean, {case_.batch, 1, queries, case_.positions}}, visible);
   }
 
   // With the statistics that attention itself has.

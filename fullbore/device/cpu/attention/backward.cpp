@@ -168,10 +168,11 @@ class AttentionGradientKernel final : public CpuKernel {
     }
     Rows rows;
     for (int64_t key = w.range.begin; key < w.range.end; key += kTileKeys) {
-      const TileView view = view_tile(problem_.shape, block, key, w.range.end);
+      const SeenTile* const known = w.masks.known(w.range.key_set, block, key);
+      if (known != nullptr && known->state == SeenTile::State::hidden) continue;
+      TileView view = view_tile(problem_.shape, block, key, w.range.end);
       if (view.empty()) break;
-      if (w.masks.bias && !tiles_.read_mask(buffers, w.range.key_set, block, view, w.masks))
-        continue;
+      if (!tiles_.read_mask(buffers, w.range.key_set, block, view, w.masks)) continue;
       if (!rows.q) rows = prepare_rows(buffers, row, block, dk != nullptr, w);
       make_slopes(buffers, view, row, w);
       const int64_t offset = key - w.range.begin;
@@ -217,25 +218,24 @@ class AttentionGradientKernel final : public CpuKernel {
 
   // Weights and the cotangents of the scores of one tile.
   void make_slopes(void* const* buffers, const TileView& view, int64_t row, Workspace& w) const {
-    const int64_t offset = (view.first_key - w.range.begin) * tiles_.depth();
-    tiles_.scores(view, w.keys + offset, w.transposed_q, w.scores);
-    tiles_.scores(view, w.values + offset, w.transposed_dy, w.dot_products);
-    const bool cut = std::find(view.cut.begin(), view.cut.end(), true) != view.cut.end();
-    if (cut || w.masks.bias || tiles_.remaining_scale() != 1)
+    const int64_t rows = (view.first_key - w.range.begin) * tiles_.depth();
+    tiles_.scores(view, w.keys + rows, w.transposed_q, w.scores);
+    tiles_.scores(view, w.values + rows, w.transposed_dy, w.dot_products);
+    if (view.any_cut() || view.any_biased() || tiles_.remaining_scale() != 1)
       tiles_.mask(view, w.masks, w.scores, w.largest);
     if (w.masks.factors)
       tiles_.draw(view, row, problem_.draws(buffers, problem_.kept()), w.masks.factors);
-    view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
-      const int64_t query = group * kGroupQueries;
-      TileGradient to{.weights = w.scores + query, .slopes = w.dot_products + query};
+    view.for_each_run([&](const TileRun& run) {
+      const int64_t offset = run.offset(), query = run.query();
+      TileGradient to{.weights = w.scores + offset, .slopes = w.dot_products + offset};
       if constexpr (Tiles::kVnni) {
-        to.weight_pairs = w.weight_pairs + query / 2;
-        to.slope_pairs = w.slope_pairs + query / 2;
-        to.slope_key_pairs = w.slope_key_pairs + query;
+        to.weight_pairs = w.weight_pairs + offset / 2;
+        to.slope_pairs = w.slope_pairs + offset / 2;
+        to.slope_key_pairs = w.slope_key_pairs + run.first_key / 2 * kTileQueries + query;
       }
-      tiles_.loops.differentiate({w.scores + query, keys, end * kGroupQueries - query},
-                                 w.dot_products + query, w.log_sum_exp + query, w.delta + query,
-                                 w.masks.factors ? w.masks.factors + query : nullptr,
+      tiles_.loops.differentiate({w.scores + offset, run.keys(), run.queries()},
+                                 w.dot_products + offset, w.log_sum_exp + query, w.delta + query,
+                                 w.masks.factors ? w.masks.factors + offset : nullptr,
                                  static_cast<float>(problem_.shape.scale), to);
     });
   }

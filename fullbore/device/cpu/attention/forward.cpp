@@ -54,7 +54,7 @@ class AttentionKernel final : public CpuKernel {
     E *transposed, *keys_copy, *values_copy, *pairs;
     float *scores, *sums;
     float *largest, *shift, *sum, *factor, *log_sum_exp;
-    bool* seen = nullptr;  ///< of each tile that is scored apart from its values: any key of it
+    TileView* views = nullptr;  ///< of each tile that is scored apart from its values
     const E* keys = nullptr;
     const E* values = nullptr;
 
@@ -67,7 +67,7 @@ class AttentionKernel final : public CpuKernel {
       pairs = scratch.take<E>(Tiles::kVnni ? kTileKeys / 2 * kTileQueries : 0);
       const int64_t tile_keys = round_up(std::max<int64_t>(1, keys_in_all), kTileKeys);
       scores = scratch.take<float>((kernel.keeps_scores() ? tile_keys : kTileKeys) * kTileQueries);
-      if (kernel.problem_.row_invariant) seen = scratch.take<bool>(tile_keys / kTileKeys);
+      if (kernel.problem_.row_invariant) views = scratch.take<TileView>(tile_keys / kTileKeys);
       const bool in_place = tiles.sums_in_place(kernel.problem_.y);
       sums = scratch.take<float>(in_place ? 0 : kTileQueries * tiles.width());
       for (float** statistic : {&largest, &shift, &sum, &factor, &log_sum_exp})
@@ -111,7 +111,9 @@ class AttentionKernel final : public CpuKernel {
     const int64_t row = problem_.first_row(key_set) + block.first;
     const int64_t lanes = block.groups() * kGroupQueries;
     for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
-      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
+      const SeenTile* const known = w.masks.known(key_set, block, key);
+      if (known != nullptr && known->state == SeenTile::State::hidden) continue;
+      TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
       if (view.empty()) break;
       if (!score(buffers, key_set, block, view, w, w.scores)) continue;
       if (tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor))
@@ -131,14 +133,15 @@ class AttentionKernel final : public CpuKernel {
     const auto scores_of = [&](int64_t key) { return w.scores + (kept ? key * kTileQueries : 0); };
     int64_t end = 0;
     for (; end < problem_.shape.keys; end += kTileKeys) {
-      const TileView view = view_tile(problem_.shape, block, end, problem_.shape.keys);
+      TileView& view = w.views[end / kTileKeys];
+      view = view_tile(problem_.shape, block, end, problem_.shape.keys);
       if (view.empty()) break;
-      w.seen[end / kTileKeys] = score(buffers, key_set, block, view, w, scores_of(end));
+      if (!score(buffers, key_set, block, view, w, scores_of(end))) view.groups = 0;
     }
     tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor);
     for (int64_t key = 0; key < end; key += kTileKeys) {
-      if (!w.seen[key / kTileKeys]) continue;
-      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
+      TileView& view = w.views[key / kTileKeys];
+      if (view.empty()) continue;
       if (!kept) score(buffers, key_set, block, view, w, w.scores);
       if (w.masks.factors) tiles_.draw(view, row, draws, w.masks.factors);
       add_values(view, block.count, w, scores_of(key), sums);
@@ -149,9 +152,9 @@ class AttentionKernel final : public CpuKernel {
   }
 
   // Masked; false: the mask hides the whole tile.
-  bool score(void* const* buffers, int64_t key_set, const QueryBlock& block, const TileView& view,
+  bool score(void* const* buffers, int64_t key_set, const QueryBlock& block, TileView& view,
              Workspace& w, float* scores) const {
-    if (w.masks.bias && !tiles_.read_mask(buffers, key_set, block, view, w.masks)) return false;
+    if (!tiles_.read_mask(buffers, key_set, block, view, w.masks)) return false;
     tiles_.scores(view, w.keys + view.first_key * tiles_.depth(), w.transposed, scores);
     tiles_.mask(view, w.masks, scores, w.largest);
     return true;
@@ -159,13 +162,13 @@ class AttentionKernel final : public CpuKernel {
 
   void add_values(const TileView& view, int64_t count, Workspace& w, float* scores,
                   float* sums) const {
-    view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
-      const int64_t query = group * kGroupQueries;
+    view.for_each_run([&](const TileRun& run) {
       VnniPair* pairs = nullptr;
-      if constexpr (Tiles::kVnni) pairs = w.pairs + query;
+      if constexpr (Tiles::kVnni)
+        pairs = w.pairs + run.first_key / Tiles::kStep * kTileQueries + run.query();
       tiles_.loops.exponentiate(
-          {scores + query, keys, end * kGroupQueries - query}, w.shift + query,
-          w.masks.factors ? w.masks.factors + query : nullptr, w.sum + query, pairs);
+          {scores + run.offset(), run.keys(), run.queries()}, w.shift + run.query(),
+          w.masks.factors ? w.masks.factors + run.offset() : nullptr, w.sum + run.query(), pairs);
     });
     const E* values = w.values + view.first_key / Tiles::kStep * tiles_.width();
     if constexpr (Tiles::kVnni)

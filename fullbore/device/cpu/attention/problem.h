@@ -100,47 +100,82 @@ class QueryBlocks {
  public:
   explicit QueryBlocks(const AttentionProblem& problem);
   int64_t count() const { return count_; }
+  int64_t per_head() const { return per_head_; }  ///< 0 where a block has several heads
+  int64_t size() const { return size_; }
   QueryBlock operator[](int64_t index) const;
 
  private:
   int64_t rows_, queries_;
-  int64_t size_ = 0;      ///< of a block
-  int64_t per_head_ = 0;  ///< blocks of a head; 0 where a block has several heads
+  int64_t size_ = 0;  ///< of a block
+  int64_t per_head_ = 0;
   int64_t count_ = 0;
 };
 
-/// Keys of a tile that the groups of a block see. Later groups see no fewer than earlier ones.
+/// Neighbouring groups of a block that see the same keys of a tile, and those keys.
+struct TileRun {
+  int64_t group = 0, end = 0;          ///< groups
+  int64_t first_key = 0, end_key = 0;  ///< counted from the tile's first
+  bool cut = false;                    ///< do some of the queries see fewer, by causality?
+  bool biased = false;                 ///< or by the mask, or does it add to scores?
+
+  int64_t query() const { return group * kGroupQueries; }
+  int64_t queries() const { return (end - group) * kGroupQueries; }
+  /// Of a block of `count` queries.
+  int64_t queries_of(int64_t count) const { return std::min(count, end * kGroupQueries) - query(); }
+  int64_t keys() const { return end_key - first_key; }
+  /// Of what lies like scores.
+  int64_t offset() const { return first_key * kTileQueries + query(); }
+};
+
+/// Keys of a tile that the groups of a block see: `seen` of each, from `first_seen` on. By causality alone later groups see
+/// no fewer than earlier ones.
 struct TileView {
+  using ByGroup = std::array<int64_t, kTileQueries / kGroupQueries>;
+
   int64_t first_key = 0;
   int64_t keys = 0;
   int64_t groups = 0;
-  std::array<int64_t, kTileQueries / kGroupQueries> seen = {};  ///< by one of the group, rounded up
-  std::array<bool, kTileQueries / kGroupQueries> cut = {};      ///< do some of the group see fewer?
+  ByGroup first_seen = {};
+  ByGroup seen = {};  ///< up to this one, by one of the group, rounded up
+  std::array<bool, kTileQueries / kGroupQueries> cut = {}, biased = {};
   std::array<float, kTileQueries> seen_by_query = {};
+  bool masked = false;  ///< is `seen` by a mask too?
 
-  bool empty() const { return groups == 0 || seen[static_cast<size_t>(groups - 1)] == 0; }
-  /// visit(first group, end, keys) for each run of groups that see equally many keys, and some.
+  bool empty() const {
+    for (size_t group = 0; group < static_cast<size_t>(groups); ++group)
+      if (seen[group] > first_seen[group]) return false;
+    return true;
+  }
+  bool any_cut() const { return std::ranges::find(cut, true) != cut.end(); }
+  bool any_biased() const { return std::ranges::find(biased, true) != biased.end(); }
+  /// visit(const TileRun&) for each run of groups that see equal keys, and some.
   template <class Visit>
   void for_each_run(const Visit& visit) const {
     for (int64_t group = 0, end = 0; group < groups; group = end) {
       const auto at = static_cast<size_t>(group);
       for (end = group + 1; end < groups && same(at, static_cast<size_t>(end));) ++end;
-      if (seen[at] > 0) visit(group, end, seen[at]);
+      if (seen[at] > first_seen[at])
+        visit(TileRun{group, end, first_seen[at], seen[at], cut[at], biased[at]});
     }
   }
-  /// visit(first key, end, first group that sees them) for each run of keys.
+  /// visit(const TileRun&) for parts of the tile that together are what for_each_run visits. Without a mask a run of keys
+  /// with all groups that see them, so that there are as few as can be.
   template <class Visit>
-  void for_each_key_block(const Visit& visit) const {
+  void for_each_part(const Visit& visit) const {
+    if (masked) return for_each_run(visit);
     int64_t key = 0;
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t end = seen[static_cast<size_t>(group)];
-      if (end > key) visit(key, end, group);
+      if (end > key) visit(TileRun{group, groups, key, end});
       key = std::max(key, end);
     }
   }
 
  private:
-  bool same(size_t a, size_t b) const { return seen[a] == seen[b] && cut[a] == cut[b]; }
+  bool same(size_t a, size_t b) const {
+    return first_seen[a] == first_seen[b] && seen[a] == seen[b] && cut[a] == cut[b] &&
+           biased[a] == biased[b];
+  }
 };
 
 TileView view_tile(const AttentionShape& shape, const QueryBlock& block, int64_t first_key,

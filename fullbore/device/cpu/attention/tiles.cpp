@@ -7,13 +7,32 @@
 
 namespace fullbore::cpu {
 
-TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch) {
+TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch)
+    : groups_(problem.shape.groups),
+      queries_(problem.shape.queries),
+      by_batch_(problem.mask_batch != 0) {
   constexpr int64_t kTile = kTileKeys * kTileQueries;
   if (problem.shape.masked) {
     bias = scratch.take<float>(kTile);
     rows = scratch.take<float>(kTile);
   }
   if (problem.shape.dropout > 0) factors = scratch.take<float>(kTile);
+  const QueryBlocks blocks(problem);
+  if (!problem.shape.masked || problem.mask_dtype != DType::boolean || problem.mask_head != 0 ||
+      problem.shape.heads == 1 || blocks.per_head() == 0)
+    return;
+  block_queries_ = blocks.size();
+  tiles_ = divide_up(problem.shape.keys, kTileKeys);
+  count_ = blocks.per_head() * tiles_;
+  seen_ = scratch.take<SeenTile>(count_);
+}
+
+SeenTile* TileMasks::known(int64_t key_set, const QueryBlock& block, int64_t first_key) {
+  if (seen_ == nullptr) return nullptr;
+  const int64_t batch = by_batch_ ? key_set / groups_ : 0;
+  if (batch != batch_) std::fill_n(seen_, count_, SeenTile());
+  batch_ = batch;
+  return seen_ + block.first % queries_ / block_queries_ * tiles_ + first_key / kTileKeys;
 }
 
 namespace {
@@ -118,52 +137,49 @@ void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) 
 template <class E>
 void AttentionTiles<E>::scores(const TileView& view, const E* keys, const E* transposed,
                                float* scores) const {
-  view.for_each_key_block([&](int64_t key, int64_t end, int64_t group) {
-    const int64_t query = group * kGroupQueries;
-    multiply({.rows = end - key,
-              .columns = view.groups * kGroupQueries - query,
+  view.for_each_part([&](const TileRun& run) {
+    multiply({.rows = run.keys(),
+              .columns = run.queries(),
               .depth = depth(),
-              .a = keys + key * depth(),
+              .a = keys + run.first_key * depth(),
               .a_row = depth(),
-              .b = transposed + query,
+              .b = transposed + run.query(),
               .b_depth = kTileQueries},
-             scores + key * kTileQueries + query, kTileQueries);
+             scores + run.offset(), kTileQueries);
   });
 }
 
 template <class E>
 void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const E* weights,
                                      const E* values, float* sums) const {
-  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
-    const int64_t query = group * kGroupQueries;
-    multiply({.rows = std::min(count, end * kGroupQueries) - query,
+  view.for_each_run([&](const TileRun& run) {
+    multiply({.rows = run.queries_of(count),
               .columns = width(),
-              .depth = divide_up(keys, kStep),
-              .a = weights + query,
+              .depth = divide_up(run.keys(), kStep),
+              .a = weights + run.first_key / kStep * kTileQueries + run.query(),
               .a_row = 1,
               .a_depth = kTileQueries,
-              .b = values,
+              .b = values + run.first_key / kStep * width(),
               .b_depth = width(),
               .accumulate = !problem.row_invariant,
               .goes_on = problem.row_invariant},
-             sums + query * width(), width());
+             sums + run.query() * width(), width());
   });
 }
 
 template <class E>
 void AttentionTiles<E>::add_by_key(const TileView& view, int64_t count, const E* weights,
                                    const E* values, float* sums) const {
-  view.for_each_key_block([&](int64_t key, int64_t end, int64_t group) {
-    const int64_t query = group * kGroupQueries;
-    multiply({.rows = end - key,
+  view.for_each_part([&](const TileRun& run) {
+    multiply({.rows = run.keys(),
               .columns = width(),
-              .depth = divide_up(count - query, kStep),
-              .a = weights + (key * kTileQueries + query) / kStep,
+              .depth = divide_up(run.queries_of(count), kStep),
+              .a = weights + run.offset() / kStep,
               .a_row = kTileQueries / kStep,
-              .b = values + query / kStep * width(),
+              .b = values + run.query() / kStep * width(),
               .b_depth = width(),
               .accumulate = true},
-             sums + key * width(), width());
+             sums + run.first_key * width(), width());
   });
 }
 
@@ -186,19 +202,127 @@ bool AttentionTiles<E>::widen_mask(const char* mask, int64_t count, float* to) c
 }
 
 template <class E>
-bool AttentionTiles<E>::read_mask(const void* const* buffers, int64_t key_set,
-                                  const QueryBlock& block, const TileView& view,
-                                  const TileMasks& masks) const {
-  bool visible = false;
-  const int64_t last = block.first + block.count;
-  for (int64_t row = block.first, end = 0; row < last; row = end) {
-    end = std::min(last, (row / problem.shape.queries + 1) * problem.shape.queries);
-    visible |= read_rows(mask_at(buffers, key_set, row, view.first_key), end - row, view, masks,
-                         masks.bias + row - block.first);
+template <class Visit>
+void AttentionTiles<E>::for_each_head(const void* const* buffers, int64_t key_set, int64_t first,
+                                      int64_t end, int64_t key, const Visit& visit) const {
+  for (int64_t row = first, next = 0; row < end; row = next) {
+    next = std::min(end, (row / problem.shape.queries + 1) * problem.shape.queries);
+    visit(row, next - row, mask_at(buffers, key_set, row, key));
   }
-  const int64_t rest = view.groups * kGroupQueries - block.count;
-  for (int64_t key = 0; rest > 0 && key < view.keys; ++key)
-    std::fill_n(masks.bias + key * kTileQueries + block.count, rest, 0.0F);
+}
+
+namespace {
+
+/// Which keys of a tile the queries of a group see: any of them, all of them. A byte for each key.
+class SeenKeys {
+ public:
+  SeenKeys() { by_all_.fill(~uint64_t{0}); }
+  void add(const char* truths, int64_t keys) {
+    Words row = {};
+    std::memcpy(row.data(), truths, static_cast<size_t>(keys));
+    for (size_t i = 0; i < row.size(); ++i) {
+      by_any_[i] |= row[i];
+      by_all_[i] &= row[i];
+    }
+  }
+  bool any(int64_t key) const { return bytes(by_any_)[key] != 0; }
+  bool all(int64_t key) const { return bytes(by_all_)[key] != 0; }
+
+ private:
+  using Words = std::array<uint64_t, kTileKeys / 8>;
+  static const char* bytes(const Words& words) {
+    return reinterpret_cast<const char*>(words.data());
+  }
+  Words by_any_ = {}, by_all_;
+};
+
+/// The keys between the first and the last that one of a group sees, from a key on at which draws and pairs begin.
+void narrow(const SeenKeys& seen, size_t group, TileView& view) {
+  int64_t& first = view.first_seen[group];
+  int64_t& end = view.seen[group];
+  while (end > first && !seen.any(end - 1)) --end;
+  while (first < end && !seen.any(first)) ++first;
+  first -= first % kDrawElements;
+  view.biased[group] = false;
+  for (int64_t key = first; key < end && !view.biased[group]; ++key)
+    view.biased[group] = !seen.all(key);
+}
+
+}  // namespace
+
+// By truths.
+template <class E>
+void AttentionTiles<E>::see(const void* const* buffers, int64_t key_set, const QueryBlock& block,
+                            TileView& view) const {
+  std::array<SeenKeys, kTileQueries / kGroupQueries> seen;
+  const auto visit = [&](int64_t row, int64_t rows, const char* mask) {
+    for (int64_t i = 0; i < rows;) {
+      const int64_t query = row - block.first + i;
+      seen[static_cast<size_t>(query / kGroupQueries)].add(mask + i * problem.mask_query,
+                                                           view.keys);
+      // A row that all queries share counts once for each group.
+      i += problem.mask_query == 0 ? kGroupQueries - query % kGroupQueries : 1;
+    }
+  };
+  for_each_head(buffers, key_set, block.first, block.first + block.count, view.first_key, visit);
+  for (size_t group = 0; group < static_cast<size_t>(view.groups); ++group)
+    narrow(seen[group], group, view);
+}
+
+namespace {
+
+/// Of all groups, and no more of it: rows of groups that see nothing have no say.
+SeenTile seen_of(const TileView& view) {
+  SeenTile seen{.state = view.empty() ? SeenTile::State::hidden : SeenTile::State::seen,
+                .first_seen = {},
+                .seen = {},
+                .biased = view.biased};
+  for (size_t group = 0; group < view.seen.size(); ++group) {
+    seen.first_seen[group] = static_cast<uint8_t>(view.first_seen[group]);
+    seen.seen[group] = static_cast<uint8_t>(view.seen[group]);
+  }
+  return seen;
+}
+
+void take(const SeenTile& seen, TileView& view) {
+  view.biased = seen.biased;
+  for (size_t group = 0; group < view.seen.size(); ++group) {
+    view.first_seen[group] = seen.first_seen[group];
+    view.seen[group] = seen.seen[group];
+  }
+}
+
+}  // namespace
+
+template <class E>
+bool AttentionTiles<E>::read_mask(const void* const* buffers, int64_t key_set,
+                                  const QueryBlock& block, TileView& view, TileMasks& masks) const {
+  if (!problem.shape.masked) return true;
+  view.masked = true;
+  view.biased.fill(true);
+  const bool truths = problem.mask_dtype == DType::boolean;
+  if (truths) {
+    SeenTile* const known = masks.known(key_set, block, view.first_key);
+    if (known != nullptr && known->state != SeenTile::State::unknown) {
+      take(*known, view);
+    } else {
+      see(buffers, key_set, block, view);
+      if (known != nullptr) *known = seen_of(view);
+    }
+    if (view.empty()) return false;
+  }
+  bool visible = truths;
+  view.for_each_run([&](const TileRun& run) {
+    if (!run.biased) return;
+    const int64_t first = block.first + run.query(), count = run.queries_of(block.count);
+    for_each_head(buffers, key_set, first, first + count, view.first_key,
+                  [&](int64_t row, int64_t rows, const char* mask) {
+                    visible |= read_rows(mask, rows, view, masks, masks.bias + row - block.first);
+                  });
+    for (int64_t key = 0; count < run.queries() && key < view.keys; ++key)
+      std::fill_n(masks.bias + key * kTileQueries + run.query() + count, run.queries() - count,
+                  0.0F);
+  });
   return visible;
 }
 
@@ -222,25 +346,27 @@ bool AttentionTiles<E>::read_rows(const char* mask, int64_t count, const TileVie
 template <class E>
 void AttentionTiles<E>::mask(const TileView& view, const TileMasks& masks, float* scores,
                              float* largest) const {
-  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
-    const int64_t query = group * kGroupQueries;
-    const bool cut = view.cut[static_cast<size_t>(group)];
-    loops.mask({scores + query, keys, end * kGroupQueries - query},
+  view.for_each_run([&](const TileRun& run) {
+    std::array<float, kTileQueries> seen;  // from the run's first key on
+    if (run.cut)
+      for (int64_t i = 0; i < run.queries(); ++i)
+        seen[static_cast<size_t>(i)] = view.seen_by_query[static_cast<size_t>(run.query() + i)] -
+                                       static_cast<float>(run.first_key);
+    loops.mask({scores + run.offset(), run.keys(), run.queries()},
                {.scale = remaining_scale(),
-                .bias = masks.bias ? masks.bias + query : nullptr,
-                .seen = cut ? view.seen_by_query.data() + query : nullptr},
-               largest + query);
+                .bias = run.biased ? masks.bias + run.offset() : nullptr,
+                .seen = run.cut ? seen.data() : nullptr},
+               largest + run.query());
   });
 }
 
 template <class E>
 void AttentionTiles<E>::draw(const TileView& view, int64_t first_row, TileDraws draws,
                              float* factors) const {
-  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
-    const int64_t query = group * kGroupQueries;
-    draws.first = static_cast<uint32_t>((first_row + query) * problem.shape.draws_of_row() +
-                                        view.first_key / kDrawElements);
-    loops.draw({factors + query, keys, end * kGroupQueries - query}, draws);
+  view.for_each_run([&](const TileRun& run) {
+    draws.first = static_cast<uint32_t>((first_row + run.query()) * problem.shape.draws_of_row() +
+                                        (view.first_key + run.first_key) / kDrawElements);
+    loops.draw({factors + run.offset(), run.keys(), run.queries()}, draws);
   });
 }
 

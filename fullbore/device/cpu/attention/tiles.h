@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <type_traits>
 
 #include "fullbore/device/cpu/attention/problem.h"
@@ -6,13 +7,33 @@
 
 namespace fullbore::cpu {
 
+/// What a mask of truths leaves of a tile: TileView has it of each group.
+struct SeenTile {
+  enum class State : uint8_t { unknown, hidden, seen };
+  State state = State::unknown;
+  std::array<uint8_t, kTileQueries / kGroupQueries> first_seen = {}, seen = {};
+  std::array<bool, kTileQueries / kGroupQueries> biased = {};
+};
+
 /// What a tile's scores are masked and dropped with.
-struct TileMasks {
+class TileMasks {
+ public:
+  TileMasks(const AttentionProblem& problem, Scratch& scratch);
+
   float* bias = nullptr;     ///< [kTileKeys, kTileQueries]
   float* rows = nullptr;     ///< the mask as it lies, widened: [kTileQueries, kTileKeys]
   float* factors = nullptr;  ///< of dropout: [kTileKeys, kTileQueries]
 
-  TileMasks(const AttentionProblem& problem, Scratch& scratch);
+  /// Where heads have one mask, what it leaves of a tile of one of them is kept for the others: so much of it is read
+  /// that it comes from memory. Null where they do not.
+  SeenTile* known(int64_t key_set, const QueryBlock& block, int64_t first_key);
+
+ private:
+  int64_t groups_, queries_;
+  bool by_batch_;
+  int64_t block_queries_ = 0, tiles_ = 0, count_ = 0;
+  int64_t batch_ = -1;
+  SeenTile* seen_ = nullptr;
 };
 
 /// The matmuls and masks of tiles that attention and its gradient share. E is what matmuls
@@ -82,9 +103,10 @@ class AttentionTiles {
   /// false: none of them is visible.
   const char* mask_at(const void* const* buffers, int64_t key_set, int64_t row, int64_t key) const;
   bool widen_mask(const char* mask, int64_t count, float* to) const;
-  /// Fills the bias of a masked problem; false: the mask hides the whole tile.
+  /// Takes from the view what the mask of a masked problem hides: of each group what is before and behind the keys that
+  /// one of its queries sees. Fills the bias where it hides or adds anything else. False: nothing is left.
   bool read_mask(const void* const* buffers, int64_t key_set, const QueryBlock& block,
-                 const TileView& view, const TileMasks& masks) const;
+                 TileView& view, TileMasks& masks) const;
   /// Scales and masks the scores; largest as TileUnit::mask.
   void mask(const TileView& view, const TileMasks& masks, float* scores, float* largest) const;
   /// Fills the factors of dropout, `draws` being those of the problem.
@@ -93,8 +115,14 @@ class AttentionTiles {
  private:
   bool is_dense(const RowLayout& layout) const { return layout.row == width(); }
   bool used_as_they_lie(int64_t row) const { return (kVnni || direct()) && row == width(); }
+  void see(const void* const* buffers, int64_t key_set, const QueryBlock& block,
+           TileView& view) const;
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
                  float* bias) const;
+  /// visit(first row, rows, mask of the first of them at the key) for the rows of each head in [first, end).
+  template <class Visit>
+  void for_each_head(const void* const* buffers, int64_t key_set, int64_t first, int64_t end,
+                     int64_t key, const Visit& visit) const;
 
   VectorUnit vector_unit_;
 };
