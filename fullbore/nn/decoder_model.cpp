@@ -100,7 +100,7 @@ void check_inputs(const DecoderInputs& inputs, const DecoderConfig& config,
         fmt::format("decoder: needs embeddings [B,T,{}], got {}", config.width, x.type().text()),
         loc);
   // Behind a cache's position there may be padding of a chunk.
-  if (!inputs.cache.position.valid() && x.dim(1) > config.context)
+  if (!inputs.cache.position.valid() && !inputs.positions.valid() && x.dim(1) > config.context)
     throw UsageError(fmt::format("decoder: {} tokens, the context is {}", x.dim(1), config.context),
                      loc);
   for (const int64_t layer : layers)

@@ -92,7 +92,8 @@ struct DecoderStates {
 };
 /// All blocks. `layers`: whose results are wanted besides, in any order: 0 is the sum of embeddings and learned
 /// positions, i what block i - 1 gives, before the last norm (of which transformers' last hidden state is the result).
-/// Errors: UsageError for embeddings that are not [B,T,C], more tokens than context, and a layer that there is not.
+/// Errors: UsageError for embeddings that are not [B,T,C], a layer that there is not, and more tokens than context where
+/// no positions are given.
 DecoderStates decoder_states(Trace& trace, const DecoderInputs& inputs, const DecoderConfig& config,
                              std::span<const int64_t> layers = {},
                              SourceLoc loc = SourceLoc::here());

@@ -70,10 +70,24 @@ Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc) {
   return fullbore::dropout(x, probability, trace.random(), loc);
 }
 
+namespace {
+
+// [B,T] -> [B,1,T,1], of queries, and [B,1,1,T], of keys.
+Tensor of_queries(Tensor x, SourceLoc loc) { return expand_dims(expand_dims(x, 1, loc), 3, loc); }
+Tensor of_keys(Tensor x, SourceLoc loc) { return expand_dims(expand_dims(x, 1, loc), 1, loc); }
+
+}  // namespace
+
 Tensor same_segment(Tensor segments, SourceLoc loc) {
   require_rank("same_segment", segments, segments.rank() == 2, "[B,T]", loc);
-  return equal(Operand(expand_dims(expand_dims(segments, 1, loc), 3, loc), loc),
-               Operand(expand_dims(expand_dims(segments, 1, loc), 1, loc), loc));
+  return equal(Operand(of_queries(segments, loc), loc), Operand(of_keys(segments, loc), loc));
+}
+
+Tensor same_branch(Tensor branches, SourceLoc loc) {
+  require_rank("same_branch", branches, branches.rank() == 2, "[B,T]", loc);
+  const Tensor keys = of_keys(branches, loc);
+  return logical_or(equal(Operand(of_queries(branches, loc), loc), Operand(keys, loc)),
+                    equal(Operand(keys, loc), Operand(0.0, loc)));
 }
 
 Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAttentionOptions options,

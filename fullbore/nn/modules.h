@@ -65,6 +65,9 @@ struct SelfAttentionOptions {
 /// bool [B,1,T,T] from segments [B,T], integer: which tokens are of one document. As a mask of
 /// self_attention() it keeps documents in a row apart.
 Tensor same_segment(Tensor segments, SourceLoc loc = SourceLoc::here());
+/// bool [B,1,T,T] from branches [B,T], integer: the same for texts that begin alike. Branch 0 is what all texts of a row
+/// begin with, and every branch sees it beside itself.
+Tensor same_branch(Tensor branches, SourceLoc loc = SourceLoc::here());
 
 /// Multi-head self-attention, x [B,T,C] -> [B,T,C], C a multiple of heads; parameters
 /// `<name>.qkv` (one matmul for queries, keys and values) and `<name>.projection`.

@@ -6,15 +6,15 @@
 
 namespace fullbore {
 
-/// Rows of prompts with their completions, and the latter again as targets.
+/// Rows of tokens, in each of them G completions and what they are of.
 struct CompletionInputs {
-  Tensor tokens;   ///< i32 [B,T]: prompt, completion, padding
-  Tensor first;    ///< i32 [B]: the place of the completion's first token, at least 1
-  Tensor targets;  ///< i32 [B,N]: the completion, -1 behind its end
+  Tensor tokens;   ///< i32 [R,T], padding behind
+  Tensor before;   ///< i32 [R,G,N]: the place in its row that each token of a completion follows
+  Tensor targets;  ///< i32 [R,G,N]: the completions; -1 for what is no token, or does not count
 };
-/// What a model says of the tokens of completions, [B,N] each; 0 where there is none. Logits are made of completions alone,
-/// a block of rows at a time, and never of prompts. `classes`: tokens that there are.
-TokenScores completion_scores(Trace& trace, const HiddenFunction& hidden,
-                              const CompletionInputs& inputs, int64_t classes);
+/// What a model says of the tokens of completions, [R G,N] each; 0 where there is none. Logits are made of completions
+/// alone, a block of rows at a time, and never of prompts. `classes`: tokens that there are.
+TokenScores completion_scores(const LanguageModelHead& head, const CompletionInputs& inputs,
+                              int64_t classes);
 
 }  // namespace fullbore

@@ -62,6 +62,16 @@ struct ForeignLayout {
 /// own.
 using HiddenFunction = std::function<LanguageModelHead(Trace&, Tensor tokens)>;
 
+/// Rows of texts that begin alike: what a row's texts share, and behind it what each of them goes on with.
+struct BranchedTokens {
+  Tensor tokens;     ///< i32 [B,T]
+  Tensor branches;   ///< i32 [B,T]: 0 of what is shared, else which text a token is of
+  Tensor positions;  ///< i32 [B,T]: its place in its text
+};
+/// The same for such rows: each text is as if it stood alone.
+using BranchedHiddenFunction =
+    std::function<LanguageModelHead(Trace&, const BranchedTokens& inputs)>;
+
 /// A model of texts, as everything that handles texts knows it. `tokens`: how many distinct ones the data have.
 struct TextModel {
   std::string name;  ///< value of model.name
@@ -72,6 +82,8 @@ struct TextModel {
   /// The same for texts of different lengths at once, over a paged cache; empty: it has none.
   std::function<PagedDecodeFunction(const Config&, int64_t tokens)> paged_decode = {};
   std::function<HiddenFunction(const Config&, int64_t tokens)> hidden;
+  /// Empty, or what is made is: it reads no such rows.
+  std::function<BranchedHiddenFunction(const Config&, int64_t tokens)> branched_hidden = {};
   /// All that decides what its parameters mean.
   std::function<std::string(const Config&)> identity;
   /// Elements of its matrices, but for the token table.
@@ -124,7 +136,9 @@ struct TextTask {
   /// OpenedWorkload::beside
   std::function<std::vector<Graph>(const Config&, int64_t tokens)> beside = {};
   std::string sample =
-      {};  ///< what a row of its batches is, for rates: "completions"; "": rates are of tokens
+      {};  ///< what a row of its batches has, for rates: "completions"; "": rates are of tokens
+  /// How many of them; empty: one.
+  std::function<int64_t(const Config&)> samples_per_row = {};
   /// What a run is judged by, in place of what runs of texts are.
   std::function<QualityMetrics(const Config&)> quality = {};
 };

@@ -176,6 +176,7 @@ TrainingJob training_job(const Config& config, const TextData& text) {
   job.tokens_per_step = job.training->fields().front().type.elements();
   job.figures = step_figures(config);
   if (task != nullptr) job.sample_unit = task->sample;
+  if (task != nullptr && task->samples_per_row) job.samples_per_row = task->samples_per_row(config);
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", text_model(config).identity(config)}};

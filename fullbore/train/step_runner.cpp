@@ -58,6 +58,7 @@ StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
       batches_(job, state_, programs_),
       batch_shapes_(first_shapes(*job.training)),
       tokens_per_step_(job.tokens_per_step),
+      samples_per_row_(job.samples_per_row),
       build_seconds_(seconds_between(start, Clock::now())) {}
 
 StepRunner::Step StepRunner::run() {
@@ -77,7 +78,7 @@ StepRunner::Step StepRunner::run() {
 }
 
 int64_t StepRunner::samples_per_step(size_t shape) const {
-  return batch_shapes_[shape].rank() == 0 ? 1 : batch_shapes_[shape][0];
+  return batch_shapes_[shape].rank() == 0 ? 1 : batch_shapes_[shape][0] * samples_per_row_;
 }
 
 int64_t StepRunner::steps_to_warm_up(int64_t least, int64_t following) const {

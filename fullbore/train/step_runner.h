@@ -61,6 +61,7 @@ class StepRunner {
   std::vector<Shape> batch_shapes_;
   int64_t steps_ = 0;
   int64_t tokens_per_step_;
+  int64_t samples_per_row_;
   double build_seconds_;
   double seconds_to_first_step_ = 0;
 };

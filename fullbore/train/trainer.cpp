@@ -127,7 +127,7 @@ class Trainer {
   void trace() {
     traced_ = trace_steps(job_);
     for (const std::vector<BatchField>& fields : job_.training->shapes())
-      samples_.push_back(static_cast<double>(batch_rows(fields)));
+      samples_.push_back(static_cast<double>(batch_rows(fields) * job_.samples_per_row));
     reporter_.started("trace");
     dead_losses_ = traced_.front().dead_losses;
     if (options_.compile.fp8) tell_fp8(traced_.front().fp8_layers);

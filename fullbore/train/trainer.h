@@ -69,6 +69,7 @@ struct TrainingJob {
   StepFigures figures = {};  ///< for the lines about steps
   /// What a row of a batch is, for rates: "spectra". Empty: rates are of tokens.
   std::string sample_unit = {};
+  int64_t samples_per_row = 1;          ///< where a row has several of them
   std::vector<ShownMetric> shown = {};  ///< metrics of the loss that log lines tell
   TrainingOptions options;
   /// Called when the first step is made, with where the time went since `start`; may be empty.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/interpret_by_name.h"
 
@@ -397,6 +398,23 @@ TEST(SelfAttention, SegmentsAreOnePerToken) {
                 nn::same_segment(trace.batch("t", {DType::i32, {5}}));
               }),
               testing::HasSubstr("same_segment: needs x [B,T], got i32[5]"));
+  EXPECT_THAT(usage_error([&] {
+                nn::same_branch(trace.batch("u", {DType::i32, {5}}));
+              }),
+              testing::HasSubstr("same_branch: needs x [B,T], got i32[5]"));
+}
+
+TEST(SelfAttention, BranchesSeeThemselvesAndWhatIsShared) {
+  GraphBuilder builder;
+  const TensorType type{DType::i32, {1, 5}};
+  builder.output("mask", nn::same_branch(builder.input("branches", Role::batch, type)));
+  const std::vector<Literal> inputs = {Literal::of(type, {0, 0, 1, 1, 2})};
+  EXPECT_THAT(interpret(builder.take(), inputs)[0].integers(),
+              testing::ElementsAre(1, 1, 0, 0, 0,  //
+                                   1, 1, 0, 0, 0,  //
+                                   1, 1, 1, 1, 0,  //
+                                   1, 1, 1, 1, 0,  //
+                                   1, 1, 0, 0, 1));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "fullbore/text/text_model.h"
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/chess_task.h"
+#include "workloads/chess/policy_step.h"
 
 namespace fullbore::chess {
 namespace {
@@ -133,6 +134,10 @@ std::vector<ConfigField> grpo_fields() {
        {},
        {},
        "old log-probabilities by a pass of their own, not those of sampling"},
+      {FB_KEY(grpo, share_prompts),
+       {},
+       {},
+       "a prompt is one row with all of its completions: it is computed once for its group"},
   };
 }
 
@@ -197,9 +202,7 @@ bool makes_completions(const Config& config) {
 
 /// A batch has the completions of a step.
 void settle(Config& config) {
-  if (!makes_completions(config)) return;
-  const ChessKeys::Rollout& keys = chess_keys(config).rollout;
-  config.train.batch_size = keys.prompts * keys.samples;
+  if (makes_completions(config)) config.train.batch_size = policy_layout(config).rows;
 }
 
 const WorkloadRegistrar kChess{

@@ -56,6 +56,7 @@ struct ChessKeys {
     int64_t kl_warmup = 0;
     int64_t inner_epochs = 1;
     bool recompute_old = false;
+    bool share_prompts = true;
     bool operator==(const Grpo&) const = default;
   } grpo;
   bool operator==(const ChessKeys&) const = default;

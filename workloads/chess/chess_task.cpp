@@ -79,15 +79,14 @@ LossFunction record_loss(const Config& config, int64_t tokens) {
 
 LossFunction grpo_loss(const Config& config, int64_t tokens) {
   const ChessTokens own(make_tokenizer(text_keys(config).data.tokenizer, {}));
-  return policy_step_loss(config, text_model(config).hidden(config, tokens), own.vocabulary());
+  return policy_step_loss(config, policy_hidden(config, tokens), own.vocabulary());
 }
 
 std::shared_ptr<BatchMaker> policy_batches(const Config& config, const TextData& text) {
   const int64_t tokens = text.tokenizer->vocabulary_size();
-  return std::make_shared<PolicyBatches>(
-      config, data_of(text),
-      PolicyModel{.decode = model_paged_decode(config, tokens),
-                  .hidden = text_model(config).hidden(config, tokens)});
+  return std::make_shared<PolicyBatches>(config, data_of(text),
+                                         PolicyModel{.decode = model_paged_decode(config, tokens),
+                                                     .hidden = policy_hidden(config, tokens)});
 }
 
 /// What generates, and what the reference says: of the largest batch.
@@ -96,8 +95,8 @@ std::vector<Graph> rollout_graphs(const Config& config, int64_t tokens) {
   std::vector<Graph> graphs = {Rollout::trace(model_paged_decode(config, tokens),
                                               policy_rollout_sizes(config, own.vocabulary()))};
   if (policy_options(config).has_reference)
-    graphs.push_back(policy_scoring(text_model(config).hidden(config, tokens),
-                                    policy_shapes(config).back(), own.vocabulary(), true));
+    graphs.push_back(policy_scoring(policy_hidden(config, tokens), policy_shapes(config).back(),
+                                    own.vocabulary(), true));
   return graphs;
 }
 
@@ -155,6 +154,7 @@ TextTask grpo_task() {
           .maker = policy_batches,
           .beside = rollout_graphs,
           .sample = "completions",
+          .samples_per_row = [](const Config& config) { return policy_layout(config).completions; },
           .quality = policy_quality};
 }
 

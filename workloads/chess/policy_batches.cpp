@@ -53,7 +53,7 @@ PolicyBatches::PolicyBatches(const Config& config, std::shared_ptr<const ChessDa
       options_(policy_options(config)),
       data_(std::move(data)),
       model_(std::move(model)),
-      lengths_(chess_lengths(config)),
+      layout_(policy_layout(config)),
       shapes_(policy_shapes(config)),
       reward_options_(reward_options(config)),
       search_(open_search(keys_, worker_count(config))),
@@ -224,8 +224,7 @@ void PolicyBatches::add_varied(Groups& groups, uint64_t round) {
 BatchMaker::Batch PolicyBatches::make(uint64_t position) {
   const auto inner = static_cast<uint64_t>(keys_.grpo.inner_epochs);
   if (position % inner != 0) {
-    *buffers_[static_cast<size_t>(PolicyField::penalty)].as<float>() =
-        static_cast<float>(penalty());
+    field<float>(PolicyField::penalty)[0] = static_cast<float>(penalty());
     clock_.clear();
     return {shape_, pointers_};
   }
@@ -246,46 +245,62 @@ BatchMaker::Batch PolicyBatches::make(uint64_t position) {
   return {shape_, pointers_};
 }
 
+template <class T>
+std::span<T> PolicyBatches::field(PolicyField name) {
+  const auto at = static_cast<size_t>(policy_field(shapes_[shape_], name));
+  return {buffers_[at].as<T>(), static_cast<size_t>(shapes_[shape_][at].type.shape.elements())};
+}
+
 void PolicyBatches::write_fields(const Groups& groups) {
   const auto samples = static_cast<size_t>(keys_.rollout.samples);
-  int64_t longest = 1;
-  for (size_t i = 0; i < groups.completions.size(); ++i) {
-    const auto prompt = std::ssize(data_->training.tokens[groups.records[i / samples]].prompt);
-    longest = std::max(longest, prompt + std::ssize(groups.completions[i].row.tokens) - 1);
-  }
-  const auto fits = std::ranges::lower_bound(lengths_, longest);
-  FB_CHECK(fits != lengths_.end(), "{} tokens", longest);
-  shape_ = static_cast<size_t>(fits - lengths_.begin());
-  const auto width = static_cast<size_t>(lengths_[shape_]);
-  const auto most = static_cast<size_t>(options_.loss.longest);
-  const auto field = [&](PolicyField name) -> Field& {
-    return buffers_[static_cast<size_t>(name)];
-  };
-  const size_t rows = groups.completions.size();
-  auto* tokens = field(PolicyField::tokens).as<int32_t>();
-  auto* targets = field(PolicyField::targets).as<int32_t>();
-  auto* old = field(PolicyField::old).as<float>();
-  std::fill_n(tokens, rows * width, 0);
-  std::fill_n(targets, rows * most, -1);
-  std::fill_n(old, rows * most, 0.0F);
+  const auto of_row = static_cast<size_t>(layout_.completions);
+  std::vector<CompletionRow> rows;
   std::vector<double> rewards;
-  for (size_t i = 0; i < rows; ++i) {
+  for (size_t i = 0; i < groups.completions.size(); ++i) {
+    if (i % of_row == 0)
+      rows.emplace_back(data_->training.tokens[groups.records[i / samples]].prompt);
     const StepCompletion& each = groups.completions[i];
-    const std::vector<int32_t>& prompt = data_->training.tokens[groups.records[i / samples]].prompt;
-    std::ranges::copy(prompt, tokens + i * width);
-    // The last token is a target alone.
-    std::copy(each.row.tokens.begin(), each.row.tokens.end() - 1,
-              tokens + i * width + prompt.size());
-    field(PolicyField::first).as<int32_t>()[i] = static_cast<int32_t>(prompt.size());
-    if (each.counts) {
-      std::ranges::copy(each.row.tokens, targets + i * most);
-      std::ranges::copy(each.row.raw, old + i * most);
-    }
+    rows.back().add(each.row.tokens, each.counts);
     rewards.push_back(each.reward);
   }
-  std::ranges::copy(group_advantages(rewards, samples, options_.advantage),
-                    field(PolicyField::advantage).as<float>());
-  *field(PolicyField::penalty).as<float>() = static_cast<float>(penalty());
+  int64_t longest = 1;
+  for (const CompletionRow& row : rows) longest = std::max(longest, std::ssize(row.tokens()));
+  const auto fits = std::ranges::lower_bound(layout_.lengths, longest);
+  FB_CHECK(fits != layout_.lengths.end(), "{} tokens", longest);
+  shape_ = static_cast<size_t>(fits - layout_.lengths.begin());
+
+  const auto put = [&](PolicyField name, const auto& values, size_t at) {
+    std::ranges::copy(
+        values, field<std::ranges::range_value_t<decltype(values)>>(name).subspan(at).begin());
+  };
+  for (const PolicyField name : {PolicyField::tokens, PolicyField::before})
+    std::ranges::fill(field<int32_t>(name), 0);
+  std::ranges::fill(field<int32_t>(PolicyField::targets), -1);
+  std::ranges::fill(field<float>(PolicyField::old), 0.0F);
+  const auto length = static_cast<size_t>(*fits), most = static_cast<size_t>(layout_.longest);
+  if (layout_.shares_prompts()) {
+    // What is behind the last completion is of no text.
+    std::ranges::fill(field<int32_t>(PolicyField::branches), static_cast<int32_t>(of_row) + 1);
+    std::ranges::fill(field<int32_t>(PolicyField::positions), 0);
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const CompletionRow& row = rows[i];
+    put(PolicyField::tokens, row.tokens(), i * length);
+    if (layout_.shares_prompts()) {
+      put(PolicyField::branches, row.branches(), i * length);
+      put(PolicyField::positions, row.positions(), i * length);
+    }
+    for (size_t j = 0; j < of_row; ++j) {
+      const size_t place = i * of_row + j;
+      const StepCompletion& each = groups.completions[place];
+      if (!each.counts) continue;
+      put(PolicyField::before, row.before(j), place * most);
+      put(PolicyField::targets, each.row.tokens, place * most);
+      put(PolicyField::old, each.row.raw, place * most);
+    }
+  }
+  put(PolicyField::advantage, group_advantages(rewards, samples, options_.advantage), 0);
+  field<float>(PolicyField::penalty)[0] = static_cast<float>(penalty());
 }
 
 // Of inputs that the training step reads too.
@@ -299,11 +314,8 @@ void PolicyBatches::score(bool reference, PolicyField into) {
     batch.push_back(pointers_[static_cast<size_t>(found - shapes_[shape_].begin())]);
   }
   program.run(batch);
-  const int64_t values = shapes_[shape_][static_cast<size_t>(into)].type.shape.elements();
-  program.read_result(
-      program.output("log_probability"),
-      std::as_writable_bytes(
-          std::span(buffers_[static_cast<size_t>(into)].as<float>(), static_cast<size_t>(values))));
+  program.read_result(program.output("log_probability"),
+                      std::as_writable_bytes(field<float>(into)));
 }
 
 double PolicyBatches::penalty() const {

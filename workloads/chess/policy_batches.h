@@ -9,6 +9,7 @@
 #include "workloads/chess/batch_clock.h"
 #include "workloads/chess/chess_data.h"
 #include "workloads/chess/completion_rewards.h"
+#include "workloads/chess/completion_rows.h"
 #include "workloads/chess/move_ranker.h"
 #include "workloads/chess/policy_step.h"
 #include "workloads/chess/step_completions.h"
@@ -18,7 +19,7 @@ namespace fullbore::chess {
 /// How the model is asked: what of it generates, and what scores.
 struct PolicyModel {
   PagedDecodeFunction decode;
-  HiddenFunction hidden;
+  PolicyHidden hidden;
 };
 
 /// Batches of grpo steps: prompts by the seed and the step, completions by the policy as it is, rewards by rules and truth,
@@ -65,6 +66,8 @@ class PolicyBatches : public BatchMaker {
   void reward(Groups& groups, uint64_t round) const;
   void add_varied(Groups& groups, uint64_t round);
   void write_fields(const Groups& groups);
+  template <class T>
+  std::span<T> field(PolicyField name);
   void score(bool reference, PolicyField into);
   double penalty() const;
   void measure(const Groups& groups);
@@ -75,7 +78,7 @@ class PolicyBatches : public BatchMaker {
   PolicyOptions options_;
   std::shared_ptr<const ChessData> data_;
   PolicyModel model_;
-  std::vector<int64_t> lengths_;
+  PolicyLayout layout_;
   std::vector<std::vector<BatchField>> shapes_;
   RewardOptions reward_options_;
   std::unique_ptr<MoveRanker> search_;   ///< of reward.truth; null: no search

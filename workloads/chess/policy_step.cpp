@@ -1,6 +1,7 @@
 #include "workloads/chess/policy_step.h"
 
 #include <algorithm>
+#include <array>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/base/check.h"
@@ -24,6 +25,28 @@ std::string own_aggregation(const std::string& algorithm) {
 std::string own_advantage(const std::string& algorithm) {
   if (algorithm == "dr_grpo") return "centred";
   return algorithm == "rloo" ? "leave_one" : "sample";
+}
+
+// By PolicyField.
+constexpr std::array kFieldNames = {"tokens",  "before",    "targets",  "old",      "advantage",
+                                    "penalty", "reference", "branches", "positions"};
+
+// Lengths of rows with a whole group, of the longest that one may have: a step is compiled for each.
+constexpr std::array<int64_t, 5> kLengthParts = {8, 10, 11, 12, 16};
+
+// What the model says of the completions in fields of a batch.
+template <class Field>
+TokenScores scores_of(Trace& trace, const PolicyHidden& hidden, const Field& field,
+                      int64_t classes) {
+  const CompletionInputs inputs{.tokens = field(PolicyField::tokens),
+                                .before = field(PolicyField::before),
+                                .targets = field(PolicyField::targets)};
+  const LanguageModelHead head =
+      hidden.of_groups ? hidden.of_groups(trace, {.tokens = inputs.tokens,
+                                                  .branches = field(PolicyField::branches),
+                                                  .positions = field(PolicyField::positions)})
+                       : hidden.of_texts(trace, inputs.tokens);
+  return completion_scores(head, inputs, classes);
 }
 
 }  // namespace
@@ -72,22 +95,65 @@ RewardOptions reward_options(const Config& config) {
           .illegal_reward = keys.illegal_reward};
 }
 
-std::vector<std::vector<BatchField>> policy_shapes(const Config& config) {
+PolicyLayout policy_layout(const Config& config) {
   const ChessKeys::Rollout& keys = chess_keys(config).rollout;
-  const int64_t rows = keys.prompts * keys.samples;
-  const int64_t completion = completion_tokens(config);
+  const std::vector<int64_t> lengths = chess_lengths(config);
+  PolicyLayout layout{.rows = keys.prompts * keys.samples,
+                      .longest = completion_tokens(config),
+                      .lengths = lengths};
+  const bool shares =
+      chess_keys(config).grpo.share_prompts && policy_hidden(config, 1).of_groups != nullptr;
+  if (!shares) return layout;
+  layout.rows = keys.prompts;
+  layout.completions = keys.samples;
+  // Each prompt with one of its completions has room in the longest of those lengths, and each of the others comes with
+  // its own tokens but the last, which is a target alone.
+  const int64_t most = lengths.back() + (keys.samples - 1) * (layout.longest - 1);
+  layout.lengths.clear();
+  for (const int64_t parts : kLengthParts) {
+    const int64_t length = (most * parts + kLengthParts.back() - 1) / kLengthParts.back();
+    if (layout.lengths.empty() || length > layout.lengths.back()) layout.lengths.push_back(length);
+  }
+  return layout;
+}
+
+PolicyHidden policy_hidden(const Config& config, int64_t tokens) {
+  const TextModel& model = text_model(config);
+  PolicyHidden hidden;
+  if (chess_keys(config).grpo.share_prompts && model.branched_hidden)
+    hidden.of_groups = model.branched_hidden(config, tokens);
+  if (!hidden.of_groups) hidden.of_texts = model.hidden(config, tokens);
+  return hidden;
+}
+
+std::vector<std::vector<BatchField>> policy_shapes(const Config& config) {
+  const PolicyLayout layout = policy_layout(config);
+  const Shape completions = {layout.rows, layout.completions, layout.longest};
   std::vector<std::vector<BatchField>> shapes;
-  for (const int64_t length : chess_lengths(config)) {
-    const TensorType values{DType::f32, {rows, completion}};
-    shapes.push_back({{"tokens", {DType::i32, {rows, length}}},
-                      {"first", {DType::i32, {rows}}},
-                      {"targets", {DType::i32, {rows, completion}}},
-                      {"old", values},
-                      {"advantage", {DType::f32, {rows}}},
-                      {"penalty", {DType::f32, {}}}});
-    if (policy_options(config).has_reference) shapes.back().push_back({"reference", values});
+  for (const int64_t length : layout.lengths) {
+    const auto add = [&, fields = &shapes.emplace_back()](PolicyField field, TensorType type) {
+      fields->push_back({kFieldNames[static_cast<size_t>(field)], type});
+    };
+    const TensorType tokens{DType::i32, {layout.rows, length}};
+    add(PolicyField::tokens, tokens);
+    add(PolicyField::before, {DType::i32, completions});
+    add(PolicyField::targets, {DType::i32, completions});
+    add(PolicyField::old, {DType::f32, completions});
+    add(PolicyField::advantage, {DType::f32, {layout.rows, layout.completions}});
+    add(PolicyField::penalty, {DType::f32, {}});
+    if (policy_options(config).has_reference)
+      add(PolicyField::reference, {DType::f32, completions});
+    if (!layout.shares_prompts()) continue;
+    add(PolicyField::branches, tokens);
+    add(PolicyField::positions, tokens);
   }
   return shapes;
+}
+
+int policy_field(const std::vector<BatchField>& fields, PolicyField field) {
+  const auto found =
+      std::ranges::find(fields, kFieldNames[static_cast<size_t>(field)], &BatchField::name);
+  return found == fields.end() ? -1 : static_cast<int>(found - fields.begin());
 }
 
 RolloutSizes policy_rollout_sizes(const Config& config, int64_t vocabulary) {
@@ -100,18 +166,19 @@ RolloutSizes policy_rollout_sizes(const Config& config, int64_t vocabulary) {
           .pool_dtype = pool_dtype(compile_options(config))};
 }
 
-Graph policy_scoring(const HiddenFunction& hidden, const std::vector<BatchField>& fields,
+Graph policy_scoring(const PolicyHidden& hidden, const std::vector<BatchField>& fields,
                      int64_t classes, bool reference) {
   Trace trace(reference ? "reference" : "score", false);
-  const auto input = [&](PolicyField name) {
-    const BatchField& field = fields[static_cast<size_t>(name)];
-    return trace.batch(field.name, field.type);
-  };
-  const CompletionInputs inputs{.tokens = input(PolicyField::tokens),
-                                .first = input(PolicyField::first),
-                                .targets = input(PolicyField::targets)};
+  std::array<Tensor, kFieldNames.size()> inputs;
+  for (const PolicyField name : {PolicyField::tokens, PolicyField::before, PolicyField::targets,
+                                 PolicyField::branches, PolicyField::positions})
+    if (const int at = policy_field(fields, name); at >= 0) {
+      const BatchField& field = fields[static_cast<size_t>(at)];
+      inputs[static_cast<size_t>(name)] = trace.batch(field.name, field.type);
+    }
   const auto scores = [&] {
-    return completion_scores(trace, hidden, inputs, classes).log_probability;
+    const auto input = [&](PolicyField name) { return inputs[static_cast<size_t>(name)]; };
+    return scores_of(trace, hidden, input, classes).log_probability;
   };
   if (reference) {
     const Scope scope(trace, kReferenceScope);
@@ -123,21 +190,24 @@ Graph policy_scoring(const HiddenFunction& hidden, const std::vector<BatchField>
   return trace.finish();
 }
 
-LossFunction policy_step_loss(const Config& config, const HiddenFunction& hidden, int64_t classes) {
-  return [hidden, classes, options = policy_options(config)](Trace& trace,
-                                                             std::span<const Tensor> batch) {
-    const auto field = [&](PolicyField name) { return batch[static_cast<size_t>(name)]; };
+LossFunction policy_step_loss(const Config& config, const PolicyHidden& hidden, int64_t classes) {
+  return [hidden, classes, options = policy_options(config), fields = policy_shapes(config).back()](
+             Trace& trace, std::span<const Tensor> batch) {
+    const auto field = [&](PolicyField name) {
+      return batch[static_cast<size_t>(policy_field(fields, name))];
+    };
     const Tensor targets = field(PolicyField::targets);
-    const TokenScores scores = completion_scores(
-        trace, hidden, {field(PolicyField::tokens), field(PolicyField::first), targets}, classes);
+    const int64_t completions = targets.dim(0) * targets.dim(1);
+    const auto by_completion = [&](Tensor x) { return reshape(x, {completions, targets.dim(2)}); };
+    const TokenScores scores = scores_of(trace, hidden, field, classes);
     PolicyTokens tokens{.log_probability = scores.log_probability,
                         .entropy = scores.entropy,
-                        .counted = greater_equal(targets, 0.0),
-                        .old = field(PolicyField::old),
+                        .counted = greater_equal(by_completion(targets), 0.0),
+                        .old = by_completion(field(PolicyField::old)),
                         .reference = {},
-                        .advantage = field(PolicyField::advantage),
+                        .advantage = reshape(field(PolicyField::advantage), {completions}),
                         .penalty = field(PolicyField::penalty)};
-    if (options.has_reference) tokens.reference = field(PolicyField::reference);
+    if (options.has_reference) tokens.reference = by_completion(field(PolicyField::reference));
     return policy_loss(tokens, options.loss);
   };
 }

@@ -108,18 +108,32 @@ Tensor body(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
   return blocks(trace, x + slice(positions, 0, 0, length), config, {});
 }
 
+// Of tokens at such places of their texts, integer [B,T], which see what the mask says.
+Tensor placed_body(Trace& trace, Tensor tokens, Tensor places, Tensor mask,
+                   const LanguageModelConfig& config) {
+  const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
+  return blocks(trace, with_places(trace, x, places, config), config, rotary_of(places, config),
+                mask);
+}
+
 Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
   require_context(inputs.tokens, config);
-  const Tensor x =
-      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
-  return blocks(trace, with_places(trace, x, inputs.positions, config), config,
-                rotary_of(inputs.positions, config), nn::same_segment(inputs.segments));
+  return placed_body(trace, inputs.tokens, inputs.positions, nn::same_segment(inputs.segments),
+                     config);
 }
 
 }  // namespace
 
 LanguageModelHead gpt_hidden(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
   return head(trace, body(trace, tokens, config), config);
+}
+
+LanguageModelHead gpt_branched_hidden(Trace& trace, const BranchedTokens& inputs,
+                                      const LanguageModelConfig& config) {
+  return head(
+      trace,
+      placed_body(trace, inputs.tokens, inputs.positions, nn::same_branch(inputs.branches), config),
+      config);
 }
 
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {

@@ -59,6 +59,12 @@ HiddenFunction hidden(const Config& config, int64_t tokens) {
   };
 }
 
+BranchedHiddenFunction branched_hidden(const Config& config, int64_t tokens) {
+  return [model = model_config(config, tokens)](Trace& trace, const BranchedTokens& inputs) {
+    return gpt_branched_hidden(trace, inputs, model);
+  };
+}
+
 /// The position table, if there is one, and the matrices of the blocks.
 double matrix_elements(const Config& config) {
   const TextKeys::Model& sizes = text_keys(config).model;
@@ -105,6 +111,7 @@ TextModel gpt_text_model() {
   model.decode = decode;
   model.paged_decode = paged_decode;
   model.hidden = hidden;
+  model.branched_hidden = branched_hidden;
   model.identity = identity;
   model.matrix_elements = matrix_elements;
   model.weight_keys = {"model.heads", "model.activation", "model.norm", "model.positions"};

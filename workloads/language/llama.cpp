@@ -17,6 +17,14 @@ LanguageModelHead llama_hidden(Trace& trace, Tensor tokens, const nn::DecoderCon
   return head_of(trace, tokens, {}, config);
 }
 
+LanguageModelHead llama_branched_hidden(Trace& trace, const BranchedTokens& inputs,
+                                        const nn::DecoderConfig& config) {
+  return head_of(
+      trace, inputs.tokens,
+      {.embeddings = {}, .positions = inputs.positions, .mask = nn::same_branch(inputs.branches)},
+      config);
+}
+
 Tensor llama(Trace& trace, Tensor tokens, const nn::DecoderConfig& config) {
   return language_model_logits(trace, llama_hidden(trace, tokens, config));
 }

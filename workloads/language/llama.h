@@ -9,6 +9,9 @@ namespace fullbore {
 Tensor llama(Trace& trace, Tensor tokens, const nn::DecoderConfig& config);
 /// As gpt_hidden().
 LanguageModelHead llama_hidden(Trace& trace, Tensor tokens, const nn::DecoderConfig& config);
+/// As gpt_branched_hidden(); of a model without a window.
+LanguageModelHead llama_branched_hidden(Trace& trace, const BranchedTokens& inputs,
+                                        const nn::DecoderConfig& config);
 /// As gpt_decode().
 Tensor llama_decode(Trace& trace, const DecodeInputs& inputs, const nn::DecoderConfig& config);
 /// As gpt_paged_decode().

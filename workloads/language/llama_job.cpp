@@ -67,6 +67,15 @@ HiddenFunction hidden(const Config& config, int64_t tokens) {
   };
 }
 
+// A window is of neighbours in a row, which are not those in a text there.
+BranchedHiddenFunction branched_hidden(const Config& config, int64_t tokens) {
+  const nn::DecoderConfig model = llama_config(config, tokens);
+  if (model.window > 0) return {};
+  return [model](Trace& trace, const BranchedTokens& inputs) {
+    return llama_branched_hidden(trace, inputs, model);
+  };
+}
+
 /// Of the blocks, and of an output head of its own.
 double matrix_elements(const Config& config) {
   nn::DecoderConfig model = llama_config(config, 1);
@@ -107,6 +116,7 @@ TextModel llama_text_model() {
   model.decode = decode;
   model.paged_decode = paged_decode;
   model.hidden = hidden;
+  model.branched_hidden = branched_hidden;
   model.identity = identity;
   model.matrix_elements = matrix_elements;
   model.weight_keys = {"model.heads",        "model.key_value_heads", "model.norm_epsilon",

@@ -4,6 +4,7 @@
 #include "fullbore/nn/key_value_cache.h"
 #include "fullbore/nn/language_model_loss.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/text/text_model.h"
 #include "fullbore/trace/trace.h"
 #include "fullbore/train/paged_decode.h"
 
@@ -64,6 +65,9 @@ Tensor last_rows(Tensor h, const PagedInputs& inputs);
 
 /// What gpt()'s logits are made of, hidden [B,T,C]: for losses that are made of some of them, or of blocks.
 LanguageModelHead gpt_hidden(Trace& trace, Tensor tokens, const LanguageModelConfig& config);
+/// The same of texts that share what they begin with. A row may be longer than the context, a text may not.
+LanguageModelHead gpt_branched_hidden(Trace& trace, const BranchedTokens& inputs,
+                                      const LanguageModelConfig& config);
 
 /// The loss of gpt() by targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for
 /// nothing.

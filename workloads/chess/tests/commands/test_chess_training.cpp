@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "fullbore/text/text_model.h"
 #include "tests/support/attribution_test.h"
 #include "tests/support/detail_test.h"
 #include "workloads/chess/tests/commands/chess_training.h"
@@ -134,16 +135,71 @@ TEST_F(ChessTraining, StepsTakeNoMoreMemoryThanTheTwentieth) {
 // The trainer's log-probabilities are the generator's, bit for bit.
 TEST_F(ChessTraining, RatiosBeginAtExactlyOneWithRowInvariantKernels) {
   warm_up();
-  const CommandResult result =
-      reward({"run.dir=grpo", "train.steps=2", "engine.row_invariant=true"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  int lines = 0;
-  for (const nlohmann::json& line : metrics("grpo"))
-    if (line.contains("largest_log_ratio")) {
-      EXPECT_EQ(line["largest_log_ratio"], 0.0) << line.dump();
-      ++lines;
-    }
-  EXPECT_EQ(lines, 2);
+  for (const std::string shared : {"true", "false"}) {
+    const CommandResult result =
+        reward({"run.dir=grpo_" + shared, "train.steps=2", "engine.row_invariant=true",
+                "grpo.share_prompts=" + shared, "rollout.policy_tokens=40"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(told("grpo_" + shared, "largest_log_ratio"), ::testing::ElementsAre(0.0, 0.0));
+  }
+}
+
+/// Steps of a run by the first of two ways and by the other tell the same of their updates.
+void expect_same_updates(const std::vector<nlohmann::json>& a,
+                         const std::vector<nlohmann::json>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  int steps = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i]["kind"] != "train") continue;
+    ++steps;
+    // Draws are by the weights, whose differences are rounding.
+    EXPECT_EQ(a[i]["reward"], b[i]["reward"]);
+    EXPECT_EQ(a[i]["completion_tokens"], b[i]["completion_tokens"]);
+    EXPECT_EQ(a[i]["predictions"], b[i]["predictions"]);
+    const double norm = a[i]["gradient_norm"];
+    EXPECT_GT(norm, 1e-3) << "nothing is learned";
+    EXPECT_NEAR(norm, b[i]["gradient_norm"].get<double>(), 1e-4 * norm);
+    for (const char* const name : {"loss", "kl", "entropy"})
+      EXPECT_NEAR(a[i][name].get<double>(), b[i][name].get<double>(),
+                  1e-5 + 1e-4 * std::abs(a[i][name].get<double>()))
+          << name;
+    EXPECT_LT(b[i]["largest_log_ratio"].get<double>(), 1e-4);
+  }
+  EXPECT_EQ(steps, 3);
+}
+
+// One row of a prompt with all of its completions against a row for each of them.
+TEST_F(ChessTraining, PromptsThatAreSharedTeachWhatTheyTeachAlone) {
+  std::vector<std::vector<std::string>> ways = {{"model.layers=2"},
+                                                {"grpo.recompute_old=true"},
+                                                {"grpo.overlong=mask", "rollout.policy_tokens=100",
+                                                 "rollout.prompts=4", "engine.accumulate=2"},
+                                                {"grpo.algorithm=gspo", "chess.recipe=games",
+                                                 "rollout.arbiter_tokens=20", "chess.records=60"}};
+  for (const TextModel& model : text_models())
+    if (model.branched_hidden) ways.push_back({"model.name=" + model.name});
+  EXPECT_GT(ways.size(), 5U) << "models that share";
+  folder_.put("tiny.yaml", kTiny);
+  for (size_t i = 0; i < ways.size(); ++i) {
+    const auto metrics_of = [&](const std::string& shared) {
+      const std::string run = fmt::format("run_{}_{}", i, shared);
+      std::vector<std::string> words = {"train",
+                                        "tiny.yaml",
+                                        "run.dir=" + run,
+                                        "data.batching=chess_grpo",
+                                        "train.steps=3",
+                                        "grpo.share_prompts=" + shared,
+                                        "reward.control=length",
+                                        "rollout.policy_tokens=90",
+                                        "grpo.entropy=0.1"};
+      words.insert(words.end(), ways[i].begin(), ways[i].end());
+      const CommandResult result = command(words);
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      return metrics(run);
+    };
+    SCOPED_TRACE(ways[i][0]);
+    expect_same_updates(metrics_of("false"), metrics_of("true"));
+  }
 }
 
 TEST_F(ChessTraining, RefusesWhatTeachesNothing) {
