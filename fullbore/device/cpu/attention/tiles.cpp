@@ -347,15 +347,17 @@ template <class E>
 void AttentionTiles<E>::mask(const TileView& view, const TileMasks& masks, float* scores,
                              float* largest) const {
   view.for_each_run([&](const TileRun& run) {
-    std::array<float, kTileQueries> seen;  // from the run's first key on
-    if (run.cut)
-      for (int64_t i = 0; i < run.queries(); ++i)
-        seen[static_cast<size_t>(i)] = view.seen_by_query[static_cast<size_t>(run.query() + i)] -
-                                       static_cast<float>(run.first_key);
+    const float* seen = view.seen_by_query.data() + run.query();
+    std::array<float, kTileQueries> moved;  // counted from the run's first key
+    if (run.cut && run.first_key > 0) {
+      std::transform(seen, seen + run.queries(), moved.begin(),
+                     [&](float keys) { return keys - static_cast<float>(run.first_key); });
+      seen = moved.data();
+    }
     loops.mask({scores + run.offset(), run.keys(), run.queries()},
                {.scale = remaining_scale(),
                 .bias = run.biased ? masks.bias + run.offset() : nullptr,
-                .seen = run.cut ? seen.data() : nullptr},
+                .seen = run.cut ? seen : nullptr},
                largest + run.query());
   });
 }
