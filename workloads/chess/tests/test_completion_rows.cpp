@@ -38,9 +38,9 @@ TEST(CompletionRows, WhatDoesNotCountTakesNoRoom) {
   EXPECT_THAT(row.before(1), ElementsAre(1, 2));
 }
 
-Config config_of(const std::string& model) {
+/// Of the model that there is by default.
+Config config_of_groups() {
   Config config;
-  config.model.name = model;
   chess_keys(config).rollout = {.prompts = 4, .samples = 3, .policy_tokens = 21};
   chess_keys(config).rollout.arbiter_tokens = 11;
   TextKeys& keys = config.get<TextKeys>();
@@ -51,7 +51,7 @@ Config config_of(const std::string& model) {
 }
 
 TEST(PolicyLayout, IsOfGroupsWhereTheModelReadsThem) {
-  Config config = config_of("gpt");
+  Config config = config_of_groups();
   const PolicyLayout groups = policy_layout(config);
   EXPECT_TRUE(groups.shares_prompts());
   EXPECT_EQ(groups.rows, 4);

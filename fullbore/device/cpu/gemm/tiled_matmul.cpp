@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kRowsToPack = 128;
 // Bytes of a b from which on it is asked for ahead. A smaller one is in the second cache if anything is, and asking for it takes
 // 2 % of the step of a model of 0.1 M parameters.
-constexpr int64_t kStreamedBytes = 256 * 1024;
+constexpr int64_t kStreamedBytes = int64_t{256} * 1024;
 // Depth of the first pass, which waits for what it copies.
 constexpr int64_t kFirstDepth = 32;
 
