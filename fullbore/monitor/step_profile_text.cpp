@@ -193,9 +193,7 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
   } else if (std::ranges::any_of(kernels, [](const KernelProfile& kernel) {
                return kernel.roofline_seconds > 1.005 * kernel.seconds;
              })) {
-    out +=
-        "peak above 100 %: operands came from caches, or a mask hid pairs; the roofline counts "
-        "both\n";
+    out += "peak above 100 %: operands came from caches, or a mask hid what is counted\n";
   }
   if (profile.dropped() > 0)
     out += fmt::format("{} launches were not recorded: loops of more than a million launches\n",
