@@ -62,7 +62,7 @@ struct ForeignLayout {
 /// own.
 using HiddenFunction = std::function<LanguageModelHead(Trace&, Tensor tokens)>;
 
-/// Rows of texts that begin alike: what a row's texts share, and behind it what each of them goes on with.
+/// Rows of texts that begin alike: first what a row's texts share, then what each of them goes on with, text after text.
 struct BranchedTokens {
   Tensor tokens;     ///< i32 [B,T]
   Tensor branches;   ///< i32 [B,T]: 0 of what is shared, else which text a token is of

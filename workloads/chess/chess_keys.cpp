@@ -137,7 +137,7 @@ std::vector<ConfigField> grpo_fields() {
       {FB_KEY(grpo, share_prompts),
        {},
        {},
-       "a prompt is one row with all of its completions: it is computed once for its group"},
+       "a prompt is computed once for all of its completions, where the model reads such rows"},
   };
 }
 

@@ -271,7 +271,7 @@ void AttentionTiles<E>::see(const void* const* buffers, int64_t key_set, const Q
 
 namespace {
 
-/// Of all groups, and no more of it: rows of groups that see nothing have no say.
+/// What a mask has left of the view, for heads to come.
 SeenTile seen_of(const TileView& view) {
   SeenTile seen{.state = view.empty() ? SeenTile::State::hidden : SeenTile::State::seen,
                 .first_seen = {},
