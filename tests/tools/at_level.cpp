@@ -17,34 +17,48 @@ namespace {
 
 using namespace fullbore;
 
+constexpr const char* kEmulatedLevel = "FB_EMULATED_LEVEL";  // tests/emulated/cpuid.h
+
 int run(char** program) {
   execv(program[0], program);
   fmt::print(stderr, "at_level: cannot run {}\n", program[0]);
   return 1;
 }
 
-/// Of `level`, a name of processor_level_name() or avx-vnni, whose dot products AVX2's processors have or lack.
-int run_emulated(const char* folder, const char* level, char** program) {
-  const Processor& machine = machine_processor();
+/// argv: --emulated FOLDER LEVEL PROGRAM. Runs itself once more, with the library in FOLDER: where that is not found, the
+/// tests would pass with the machine's own.
+int run_emulated(char** argv) {
+  const std::string_view level =
+      argv[3];  // of processor_level_name(), or avx-vnni, which AVX2's processors have or lack
+  const Processor& processor = machine_processor();
   const std::optional<ProcessorLevel> known = processor_level_of(level);
-  if (known ? machine.level >= *known : machine.avx_vnni) {
+  const bool has = known ? processor.level >= *known : processor.avx_vnni;
+  if (std::getenv(kEmulatedLevel) != nullptr) {
+    if (has) return run(argv + 4);
+    fmt::print(stderr, "at_level: the library of {} has no {}\n", argv[2], level);
+    return 1;
+  }
+  if (has) {
     fmt::print("not run: this machine has {} itself\n", level);
     return 77;
   }
-  if (machine.level < ProcessorLevel::avx2 || this_processor().level != machine.level) {
+  if (processor.level < ProcessorLevel::avx2 || this_processor().level != processor.level) {
     fmt::print("not run: {} is emulated by AVX2, at the machine's own level\n", level);
     return 77;
   }
-  setenv("LD_LIBRARY_PATH", folder, 1);
-  setenv("FB_EMULATED_LEVEL", level, 1);
-  return run(program);
+  const char* others = std::getenv("LD_LIBRARY_PATH");
+  setenv("LD_LIBRARY_PATH",
+         fmt::format("{}{}{}", argv[2], others ? ":" : "", others ? others : "").c_str(), 1);
+  setenv(kEmulatedLevel, argv[3], 1);
+  execv("/proc/self/exe", argv);
+  fmt::print(stderr, "at_level: cannot run itself\n");
+  return 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc >= 5 && std::string_view(argv[1]) == "--emulated")
-    return run_emulated(argv[2], argv[3], argv + 4);
+  if (argc >= 5 && std::string_view(argv[1]) == "--emulated") return run_emulated(argv);
   if (argc < 3) {
     fmt::print(stderr, "usage: at_level [--emulated FOLDER] LEVEL PROGRAM [ARGUMENT ...]\n");
     return 2;
