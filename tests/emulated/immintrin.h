@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -132,8 +133,11 @@ FB_EMULATED __m512 dot_step(Bits a, Bits b, __m512 sums) {
       multiply_add(one(a), one(b), no_denormals(reinterpret_cast<Bits>(sums)))));
 }
 
-// VSCALEFPS: x * 2^floor(n).
+// VSCALEFPS: x * 2^floor(n). By 2^infinity and 2^-infinity a NaN becomes infinity and zero.
 FB_EMULATED float scaled(float x, float n) {
+  if (std::isnan(x) && std::isinf(n)) return n > 0 ? n : 0.0F;
+  if (std::isinf(n) && (n > 0 ? x == 0 : std::isinf(x)))
+    return std::numeric_limits<float>::quiet_NaN();
   if (std::isnan(x) || std::isnan(n)) return x + n;
   const float power = std::clamp(std::floor(n), -512.0F, 512.0F);
   return std::ldexp(x, static_cast<int>(power));
@@ -230,8 +234,8 @@ namespace intrinsics {
 FB_EMULATED __m512 setzero_ps() { return __m512{}; }
 FB_EMULATED __m512d setzero_pd() { return __m512d{}; }
 FB_EMULATED __m512i setzero_si512() { return __m512i{}; }
-FB_EMULATED __m512 set1_ps(float x) { return __m512{} + x; }
-FB_EMULATED __m512d set1_pd(double x) { return __m512d{} + x; }
+FB_EMULATED __m512 set1_ps(float x) { return x - __m512{}; }  // the sum would turn -0 into 0
+FB_EMULATED __m512d set1_pd(double x) { return x - __m512d{}; }
 FB_EMULATED __m512i set1_epi64(long long x) { return __m512i{} + x; }
 FB_EMULATED __m512i set1_epi32(int x) {
   return reinterpret_cast<__m512i>(Bits{} + static_cast<uint32_t>(x));
@@ -434,8 +438,15 @@ FB_EMULATED double reduce_add_pd(__m512d x) {
 FB_EMULATED int reduce_add_epi32(__m512i x) {
   return static_cast<int>(reduce(U32(x), [](uint32_t a, uint32_t b) { return a + b; }));
 }
+// No instruction: GCC's order, which decides what becomes of a NaN, for the second operand stays where one is.
 FB_EMULATED float reduce_max_ps(__m512 x) {
-  return reduce(F32(x), [](float a, float b) { return a > b ? a : b; });
+  F32 lanes(x);
+  for (int count = 8; count > 0; count /= 2)
+    for (int i = 0; i < count; ++i) {
+      const float low = lanes[i], high = lanes[i + count];
+      lanes[i] = count >= 4 ? (high > low ? high : low) : (low > high ? low : high);
+    }
+  return lanes[0];
 }
 FB_EMULATED int reduce_max_epi32(__m512i x) {
   return reduce(I32(x), [](int a, int b) { return std::max(a, b); });
