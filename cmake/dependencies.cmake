@@ -25,8 +25,8 @@ target_link_libraries(fb_yaml INTERFACE
   $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
 
 # fb_import(<target> <header> NAMES <library>... [HINTS <prefix>...]): a library found by header and file.
-# For the two packages below whose own package files demand more development packages (OpenCL for oneDNN;
-# libedit, zlib, curl, ... for LLVM) than linking their shared library does.
+# For LLVM, whose own package files demand more development packages (libedit, zlib, curl, ...) than linking its shared
+# library does.
 function(fb_import target header)
   cmake_parse_arguments(import "" "" "NAMES;HINTS" ${ARGN})
   find_path(${target}_INCLUDE_DIR ${header} HINTS ${import_HINTS} PATH_SUFFIXES include)
@@ -40,11 +40,6 @@ function(fb_import target header)
     endif()
   endif()
 endfunction()
-
-fb_import(fb_dnnl oneapi/dnnl/dnnl.hpp NAMES dnnl)
-if(NOT TARGET fb_dnnl)
-  message(FATAL_ERROR "oneDNN was not found (Debian: libdnnl-dev).")
-endif()
 
 # LLVM: 19 is what we test always, 22 was tested too; others are accepted. Only the one shared library is linked (the component
 # archives would add minutes of linking), and only device/cpu sees the headers.

@@ -8,7 +8,7 @@ install(TARGETS fullbore
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fullbore NAMELINK_COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/fullbore" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.h"
-  # Of a device its public extension header alone: the others' insides, LLVM's and oneDNN's headers are its own business.
+  # Of a device its public extension header alone: the others' insides, LLVM's headers are its own business.
   REGEX "fullbore/device/[a-z_]+/.+\\.h$" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/fullbore/device/cpu/kernel.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fullbore/device/cpu" COMPONENT dev)

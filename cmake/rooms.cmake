@@ -264,7 +264,6 @@ function(fb_benches)
     add_executable(bench_${name} EXCLUDE_FROM_ALL "${file}")
     add_dependencies(benches bench_${name})
     target_link_libraries(bench_${name} PRIVATE
-      fullbore fullbore_workloads fb_bench_support
-      fb_dnnl benchmark::benchmark_main)
+      fullbore fullbore_workloads fb_bench_support benchmark::benchmark_main)
   endforeach()
 endfunction()

@@ -15,7 +15,6 @@ ccache               ccache        makes rebuilds cheap
 mold                 mold          links the tests in a second
 pkg-config           pkg-config    finds zstd, xxhash, zlib, expat, utf8proc and ncurses
 python3              python3       the repository checks itself with it
-libdnnl-dev          -             oneDNN: contractions on the CPU
 libfmt-dev           -             text
 libspdlog-dev        -             the log
 libcli11-dev         -             the command line

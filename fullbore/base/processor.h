@@ -43,7 +43,7 @@ constexpr std::string_view vector_unit_name(VectorUnit unit) {
 }
 
 /// What every choice of instructions follows from: code generation, matmuls, attention, recurrences,
-/// random draws, int8, oneDNN, and the measured peaks.
+/// random draws, int8, and the measured peaks.
 struct Processor {
   ProcessorLevel level = ProcessorLevel::baseline;
   /// Is it less than the machine has? Then it has its level's instructions and no others.
@@ -51,7 +51,7 @@ struct Processor {
   VectorUnit vector_unit = VectorUnit::baseline;
   /// AVX512_BF16 (or AMX, which implies it): bf16 contractions beat f32.
   bool avx512_bf16 = false;
-  bool amx_bf16 = false;     ///< AMX_BF16, which oneDNN knows how to use
+  bool amx_bf16 = false;     ///< AMX_BF16
   bool avx512_vnni = false;  ///< AVX512_VNNI
   bool avx_vnni = false;     ///< AVX_VNNI, vectors of 32 bytes
   bool operator==(const Processor&) const = default;

@@ -11,8 +11,8 @@ namespace fullbore {
 
 /// A third-party library that does work for a device.
 struct Library {
-  std::string name;     ///< "oneDNN"
-  std::string version;  ///< as loaded, "2.6.3"; "" where it is not
+  std::string name;     ///< "LLVM"
+  std::string version;  ///< as loaded, "19.1.7"; "" where it is not
   std::string purpose;
   std::string problem =
       {};  ///< why it is not usable; "" if it is. The device does without it then.

@@ -54,6 +54,9 @@ struct PackingTarget {
     /// Is one reader enough for an operand that is prepacked once for all runs? Measured: yes for bf16 as VNNI pairs; not where
     /// it takes more bytes prepacked than the matrix, nor for f32, whose matmuls of few rows wait for memory either way.
     bool kept_for_one = false;
+    /// Not 0: its kernel takes whole blocks of columns of one matrix whose depth is a multiple of this, by rows that lie as
+    /// they are; what is otherwise is faster as it lies.
+    int64_t whole_depth = 0;
     auto operator<=>(const Layout&) const = default;
   };
   std::map<DType, Layout> layouts = {};  ///< by dtype of the matrix; none: there is no such kernel

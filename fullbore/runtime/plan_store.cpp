@@ -38,9 +38,9 @@ std::string text_of(const Target& target) {
   for (const DType dtype : operand_dtypes) natives += fmt::format(" {}", dtype_name(dtype));
   natives += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);
   for (const auto& [dtype, layout] : layouts) {
-    const auto& [columns, vnni, rows, rows_transposed, kept_for_one] = layout;
-    natives += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, vnni, rows,
-                           rows_transposed, kept_for_one);
+    const auto& [columns, vnni, rows, rows_transposed, kept_for_one, whole_depth] = layout;
+    natives += fmt::format(" {} {} {} {} {} {} {}", dtype_name(dtype), columns, vnni, rows,
+                           rows_transposed, kept_for_one, whole_depth);
   }
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(

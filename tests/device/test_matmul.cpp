@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <bit>
 #include <memory>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "../support/comparison.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/gemm/amx_tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -187,65 +186,85 @@ TEST_P(Matmuls, ThatAreAddedAgreeWithTheReference) {
       true);
 }
 
-// Those that oneDNN is asked for.
-class OneDnnMatmuls : public Matmuls {};
+class MatmulsByTiles : public Matmuls {
+ protected:
+  void SetUp() override {
+    if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  }
+  static std::unique_ptr<Kernel> make(const Contraction& c) {
+    std::string why_not;
+    auto kernel = cpu::make_amx_tiled_matmul(c, &why_not);
+    EXPECT_NE(kernel, nullptr) << why_not;
+    return kernel;
+  }
+  template <class Visit>
+  void for_each_product(const Visit& visit, bool add = false) const {
+    for_each_call(
+        [&](const MatmulCase& call) {
+          if (call.contraction().flops() > 0) visit(call);
+        },
+        add);
+    // Whole tiles, whose sums lie where they belong while the depth is taken in parts: of copies of both operands, and of
+    // rows as they lie. Rows that are copied but for the last ones; several tiles of the result.
+    for (const Case& c :
+         {Case{1, 32, 64, 1100}, {1, 32, 32, 4224}, {2, 50, 40, 96}, {1, 530, 33, 64}})
+      for (const bool transpose_a : {false, true})
+        visit(MatmulCase(c, transpose_a, !transpose_a, GetParam().in, GetParam().out, add));
+  }
+};
 
-TEST_P(OneDnnMatmuls, AgreeWithTheReference) {
-  if (GetParam().in == DType::bf16 && this_processor().vector_unit < VectorUnit::avx512)
-    GTEST_SKIP() << "oneDNN multiplies no bf16 below AVX-512";
-  for_each_call([](const MatmulCase& call) {
-    if (call.contraction().flops() == 0) return;
-    const auto kernel = cpu::make_onednn_matmul(call.contraction());
+TEST_P(MatmulsByTiles, AgreeWithTheReference) {
+  for_each_product([](const MatmulCase& call) {
+    const auto kernel = make(call.contraction());
     EXPECT_EQ(call.check(*kernel), "") << kernel->description();
   });
 }
 
-// Each thread group of a parallel loop numbers its workers from 0 and has buffers of its own. In tiny matmuls a good
-// part of the time goes into the arguments of a call: what groups share is met soon, even on one processor.
-void run_in_two_groups(const Contraction& c, int repeats) {
-  const auto kernel = cpu::make_onednn_matmul(c);
-  struct Group {
-    Group(const Contraction& contraction, const Kernel& kernel, uint64_t seed)
-        : a(static_cast<size_t>(contraction.m * contraction.k)),
-          b(static_cast<size_t>(contraction.n * contraction.k)),
-          y(static_cast<size_t>(contraction.m * contraction.n)),
-          scratch(static_cast<size_t>(kernel.scratch_bytes(1)) + 64) {
-      PhiloxStream draws(seed);
-      for (float& each : a) each = static_cast<float>(draws.normal());
-      for (float& each : b) each = static_cast<float>(draws.normal());
-      run(kernel);
-      expected = y;
-    }
-    void run(const Kernel& kernel) {
-      void* place = scratch.data();
-      size_t room = scratch.size();
-      void* const buffers[] = {a.data(), b.data(), y.data(), std::align(64, 1, place, room)};
-      const auto& runnable = dynamic_cast<const CpuKernel&>(kernel);
-      runnable.run(buffers, 0, runnable.items(), 0);
-    }
-    std::vector<float> a, b, y, expected;
-    std::vector<char> scratch;
-  };
-  Group groups[] = {{c, *kernel, 1}, {c, *kernel, 2}};
-  std::atomic<int> ready{0}, wrong{0};
-  const auto replay = [&](Group& group) {
-    ++ready;
-    while (ready < 2) std::this_thread::yield();
-    for (int i = 0; i < repeats; ++i) {
-      std::fill(group.y.begin(), group.y.end(), 0.0F);
-      group.run(*kernel);
-      if (group.y != group.expected) ++wrong;
-    }
-  };
-  std::thread other([&] { replay(groups[1]); });
-  replay(groups[0]);
-  other.join();
-  EXPECT_EQ(wrong, 0) << c.text();
+// The sum lies in the result's place or apart from it.
+TEST_P(MatmulsByTiles, ThatAreAddedAgreeWithTheReference) {
+  if (GetParam().out != DType::f32) return;  // sums are
+  for_each_product(
+      [](const MatmulCase& call) {
+        const auto kernel = make(call.contraction());
+        EXPECT_EQ(call.check(*kernel), "") << kernel->description();
+      },
+      true);
 }
 
-TEST(OneDnnMatmul, ThreadGroupsRunOneKernelAtTheSameTime) {
-  run_in_two_groups({.m = 8, .n = 8, .k = 8}, 40000);
-  run_in_two_groups({.m = 150, .n = 300, .k = 40, .transpose_b = true}, 50);  // tiles, b packed
+TEST_P(MatmulsByTiles, HaveTheSameBitsForOneWorkerAndForMany) {
+  bool differ = false;
+  for_each_product([&](const MatmulCase& call) {
+    Contraction c = call.contraction();
+    c.workers = 1;
+    const auto one = make(c);
+    c.workers = 16;
+    const auto many = make(c);
+    EXPECT_EQ(call.bits(*one), call.bits(*many)) << one->description();
+    differ |= dynamic_cast<const CpuKernel&>(*one).items() <
+              dynamic_cast<const CpuKernel&>(*many).items();
+  });
+  EXPECT_TRUE(differ);
+}
+
+TEST(MatmulByTiles, DeclinesOtherOperands) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  const auto why = [](Contraction c) {
+    std::string why_not;
+    EXPECT_EQ(cpu::make_amx_tiled_matmul(c, &why_not), nullptr);
+    return why_not;
+  };
+  const Contraction fits{.m = 4, .n = 5, .k = 6, .in = DType::bf16, .out = DType::f32};
+  Contraction c = fits;
+  c.in = DType::f16;
+  EXPECT_EQ(why(c), "tiles are for bf16, not for f16");
+  c = fits, c.out = DType::f64;
+  EXPECT_EQ(why(c), "sums are not rounded to f64");
+  c = fits, c.k = 0;
+  EXPECT_EQ(why(c), "nothing to multiply");
+  c = fits, c.one_chain = true;
+  EXPECT_EQ(why(c), "needs two matrices as they lie, summed in any order");
+  c = fits, c.out = DType::bf16, c.add = true;
+  EXPECT_EQ(why(c), "what is added is f32");
 }
 
 std::string pair_name(const ::testing::TestParamInfo<Dtypes>& pair) {
@@ -258,9 +277,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
                       Dtypes{DType::f16, DType::f16}, Dtypes{DType::f16, DType::f32}),
     pair_name);
-INSTANTIATE_TEST_SUITE_P(All, OneDnnMatmuls,
-                         ::testing::Values(Dtypes{DType::f32, DType::f32},
-                                           Dtypes{DType::bf16, DType::bf16},
+INSTANTIATE_TEST_SUITE_P(All, MatmulsByTiles,
+                         ::testing::Values(Dtypes{DType::bf16, DType::bf16},
                                            Dtypes{DType::bf16, DType::f32}),
                          pair_name);
 

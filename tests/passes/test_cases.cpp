@@ -25,7 +25,7 @@
 ///   recompute: 4096                   (bytes of the arena; or full)
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: operand dtypes, fewest rows, near bytes)
 ///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, vnni, fewest
-///                                     rows, fewest rows if transposed, 1 if kept for one reader)
+///                                     rows, fewest rows if transposed, 1 if kept for one reader, whole depth)
 ///   copies: kept                      (Target::keeps_derived_weights)
 ///   before
 ///   graph ...
@@ -71,7 +71,7 @@ void read_packing(const std::string& text, PackingTarget& packing) {
     PackingTarget::Layout& each = packing.layouts[parse_dtype(dtype).value()];
     char colon = 0;
     parts >> each.columns >> colon >> each.vnni >> colon >> each.fewest_rows >> colon >>
-        each.fewest_rows_transposed >> colon >> each.kept_for_one;
+        each.fewest_rows_transposed >> colon >> each.kept_for_one >> colon >> each.whole_depth;
   }
 }
 
@@ -155,7 +155,10 @@ void bless(const Case& each, const std::string& after) {
     for (const auto& [dtype, layout] : packing.layouts)
       file << fmt::format(" {}:{}:{}:{}:{}{}", dtype_name(dtype), layout.columns, layout.vnni,
                           layout.fewest_rows, layout.fewest_rows_transposed,
-                          layout.kept_for_one ? ":1" : "");
+                          layout.whole_depth > 0
+                              ? fmt::format(":{:d}:{}", layout.kept_for_one, layout.whole_depth)
+                          : layout.kept_for_one ? ":1"
+                                                : "");
     file << "\n";
   }
   if (each.target.keeps_derived_weights) file << "copies: kept\n";

@@ -77,13 +77,15 @@ Target cpu_target(int threads) {
         &op::packed_attention_gradient, &op::paged_attention, &op::quantized_linear,
         &op::recurrence_states, &op::recurrence_outputs, &op::recurrence_gradient})
     native(*handle) = {DType::f32, DType::bf16, DType::f16};
-  std::set<DType>& gemm_dtypes = native(op::matmul_add);
-  gemm_dtypes = {DType::f64, DType::f32, DType::f16};
-  // Where the processor has tiles for bf16, matmuls by them and sums apart are faster.
-  if (!this_processor().amx_bf16) gemm_dtypes.insert(DType::bf16);
+  const std::set<DType> gemm_dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  native(op::matmul_add) = native(op::prepacked_matmul) = gemm_dtypes;
+  std::set<DType> with_epilogue = gemm_dtypes;
+  // Where the processor has tiles for bf16, matmuls by them and what is behind apart are faster.
+  if (this_processor().amx_bf16) with_epilogue.erase(DType::bf16);
   // Fewer go through dot products, which read the matrix where it lies.
-  target.epilogues = {
-      .operand_dtypes = gemm_dtypes, .fewest_rows = kMostDotRows + 1, .near_bytes = 768 << 10};
+  target.epilogues = {.operand_dtypes = std::move(with_epilogue),
+                      .fewest_rows = kMostDotRows + 1,
+                      .near_bytes = 768 << 10};
   target.offers_row_invariance = true;
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
@@ -92,8 +94,6 @@ Target cpu_target(int threads) {
   native(op::winograd_convolution) = {DType::f32, DType::f16};
   if (!this_processor().avx512_bf16) native(op::winograd_convolution).insert(DType::bf16);
   native(op::dropout_mask) = {DType::i64};
-  native(op::prepacked_matmul) = gemm_dtypes;
-  if (this_processor().amx_bf16) native(op::prepacked_matmul).insert(DType::bf16);
   for (const auto& [op, dtypes] : registered_composites())
     native(*op).insert(dtypes.begin(), dtypes.end());
   return target;

@@ -5,7 +5,7 @@
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
 #include "fullbore/device/cpu/gemm/amx_matmul.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/amx_tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
 #include "fullbore/device/cpu/kernels/gather.h"
@@ -70,8 +70,9 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::gather_sum, "rows", make_gather_sum},
       {op::matmul, "dot", make_dot_matmul},
       {op::matmul, "vnni", make_vnni_matmul},
-      {op::matmul, "onednn", make_onednn_matmul},
+      {op::matmul, "amx", make_amx_tiled_matmul},
       {op::matmul, "tiled", make_tiled_matmul},
+      {op::matmul_add, "amx", make_amx_tiled_matmul},
       {op::matmul_add, "vnni", make_vnni_matmul},
       {op::matmul_add, "tiled", make_tiled_matmul},
       {op::paged_attention, "rows", make_paged_attention},

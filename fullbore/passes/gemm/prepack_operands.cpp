@@ -16,6 +16,16 @@
 namespace fullbore {
 namespace {
 
+// Does the target's kernel of prepacked operands take such a matmul?
+bool is_taken(const PackingTarget::Layout& layout, const Graph& graph, const Node& node) {
+  if (layout.whole_depth == 0) return true;
+  const Shape &y = graph.type(node.outputs[0]).shape, &b = graph.type(node.inputs[1]).shape;
+  const int64_t columns = y[y.rank() - 1], depth = b.elements() / std::max<int64_t>(1, columns);
+  const bool one_matrix = y.elements() == y[y.rank() - 2] * columns;
+  return one_matrix && !node.attributes.get<bool>("transpose_a") && columns >= layout.columns &&
+         depth % layout.whole_depth == 0;
+}
+
 // How the target would have the right operand of a matmul, if prepacking makes the matmul faster.
 std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Target& target) {
   if (node.op != op::matmul) return std::nullopt;
@@ -31,6 +41,7 @@ std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Ta
   if (rows < std::max<int64_t>(1, fewest) || rows > target.packing.most_rows) return std::nullopt;
   // One by a column is one by a vector.
   if (columns < 2 || graph.type(node.inputs[1]).elements() == 0) return std::nullopt;
+  if (!is_taken(layout->second, graph, node)) return std::nullopt;
   return Packing{transposed, std::min(columns, layout->second.columns), layout->second.vnni};
 }
 

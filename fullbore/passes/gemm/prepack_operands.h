@@ -22,7 +22,7 @@ namespace fullbore {
 ///
 /// What is few and what is often is the target's to say (PackingTarget). The packed operands are the very copies that
 /// the matmuls' kernels make, so the bits are the same, except where a matmul of few rows would have
-/// been made without prepacking, and of bf16 on processors with AMX, where oneDNN makes those that are not. They take as much memory as the matrix, as long as they are read, whether
+/// been made without prepacking. They take as much memory as the matrix, as long as they are read, whether
 /// activations are kept or rematerialized: the bits of a step must not depend on that.
 Graph prepack_operands(const Graph& graph, const Target& target);
 

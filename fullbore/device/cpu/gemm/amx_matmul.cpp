@@ -15,7 +15,6 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr int64_t kTile = 16;
-constexpr int64_t kDepth = 32;  // of a step: a row of a tile
 constexpr int64_t kLine = 64;
 constexpr int64_t kBf16 = 2;
 constexpr int64_t kPair = 4;
@@ -25,7 +24,7 @@ class AmxMatmul final : public CpuKernel {
  public:
   AmxMatmul(const Contraction& c, const GemmUnit<VnniPair>& unit)
       : c_(c), unit_(unit), rows_(round_up(c.m, kTile)), blocks_{c.n, kAmxColumns} {
-    for (int64_t depth = 0; depth < c.k; depth += kDepth)
+    for (int64_t depth = 0; depth < c.k; depth += kAmxDepth)
       steps_.push_back({depth * kBf16, depth / 2 * kAmxColumns * kPair});
     // Each pair of rows of tiles asks for its part of the next block.
     const int64_t lines = block_bytes() / kLine;
@@ -124,8 +123,8 @@ std::unique_ptr<Kernel> make_amx_matmul(const Contraction& c, std::string* why_n
     return decline(fmt::format("blocks of {} columns, not of {}", c.block_columns, kAmxColumns));
   if (c.batch != 1 || c.transpose_a || c.add || c.one_chain)
     return decline("needs one matrix, and rows as they lie");
-  if (c.k == 0 || c.k % kDepth != 0)
-    return decline(fmt::format("a depth of {} is no multiple of {}", c.k, kDepth));
+  if (c.k == 0 || c.k % kAmxDepth != 0)
+    return decline(fmt::format("a depth of {} is no multiple of {}", c.k, kAmxDepth));
   return std::make_unique<AmxMatmul>(c, *unit);
 }
 

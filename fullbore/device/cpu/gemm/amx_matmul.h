@@ -5,6 +5,8 @@ namespace fullbore::cpu {
 
 /// Columns of a block that is prepacked for tiles: two tiles, whose VNNI pairs are two lines of memory.
 inline constexpr int64_t kAmxColumns = 32;
+/// Depth of a step: a row of a tile.
+inline constexpr int64_t kAmxDepth = 32;
 
 /// Few rows times a prepacked matrix of bf16, as decoding has them: by the processor's tiles, from blocks that are read once,
 /// each asked for while the one before it is multiplied. Bound: the bytes of the matrix.

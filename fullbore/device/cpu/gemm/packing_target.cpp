@@ -36,7 +36,8 @@ PackingTarget packing_target() {
     target.layouts[DType::bf16] = {
         .columns = this_processor().amx_bf16 ? kAmxColumns : vnni->block_columns,
         .vnni = 2,
-        .kept_for_one = true};
+        .kept_for_one = true,
+        .whole_depth = this_processor().amx_bf16 ? kAmxDepth : 0};
   return target;
 }
 

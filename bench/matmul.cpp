@@ -1,19 +1,16 @@
-// Who should own the threads of a matmul: oneDNN's OpenMP thread pool, or ours, calling oneDNN or
-// our own kernels on one thread per worker? Rows "f32/768x512x128 NT/openmp", "/onednn" and "/tiled" report
-// operations per second; "NT" says that b is transposed. Run the contenders one by one
-// (--benchmark_filter=openmp), for an idle OpenMP thread pool spins and slows down whoever comes next.
+// Matmuls of layers and heads on all of this machine's threads, by each kernel that there is for them. Rows
+// "bf16/768x512x128 NT/amx", "/vnni" and "/tiled" report operations per second; "NT" says that b is transposed.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <dnnl.hpp>
 #include <memory>
-#include <unordered_map>
+#include <string>
 #include <vector>
 
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/amx_tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
@@ -91,34 +88,9 @@ void run_vnni(benchmark::State& state, const Contraction& c) {
   run_on_threads(state, c, *cpu::make_vnni_matmul(c));
 }
 
-void run_onednn(benchmark::State& state, const Contraction& c) {
-  run_on_threads(state, c, *cpu::make_onednn_matmul(c));
-}
-
-// One call, on as many threads as OpenMP gives it; b where it lies.
-void run_openmp(benchmark::State& state, const Contraction& c) {
-  using dnnl::memory;
-  const Operands operands(c);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  dnnl::stream stream(engine);
-  const auto type = [](DType dtype) {
-    return dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
-  };
-  const auto matrix = [&](int64_t rows, int64_t columns, bool transposed, DType dtype) {
-    return memory::desc({c.batch, rows, columns}, type(dtype),
-                        transposed ? memory::dims{rows * columns, 1, rows}
-                                   : memory::dims{rows * columns, columns, 1});
-  };
-  const memory::desc a = matrix(c.m, c.k, c.transpose_a, c.in);
-  const memory::desc b = matrix(c.k, c.n, c.transpose_b, c.in);
-  const memory::desc y = matrix(c.m, c.n, false, c.out);
-  const dnnl::matmul gemm({{a, b, y}, engine});
-  const std::unordered_map<int, memory> arguments = {
-      {DNNL_ARG_SRC, memory(a, engine, operands.a.get())},
-      {DNNL_ARG_WEIGHTS, memory(b, engine, operands.b.get())},
-      {DNNL_ARG_DST, memory(y, engine, operands.y.get())}};
-  for (auto _ : state) gemm.execute(stream, arguments);
-  report(state, c);
+void run_amx(benchmark::State& state, const Contraction& c) {
+  std::string why_not;
+  run_on_threads(state, c, *cpu::make_amx_tiled_matmul(c, &why_not));
 }
 
 const Contraction kMatmuls[] = {
@@ -171,10 +143,9 @@ void register_all() {
             ->UseRealTime()
             ->Unit(benchmark::kMicrosecond);
       };
-      add("openmp", run_openmp);
-      add("onednn", run_onednn);
       add("tiled", run_tiled);
       if (dtype == DType::bf16 && this_processor().avx512_bf16) add("vnni", run_vnni);
+      if (dtype == DType::bf16 && this_processor().amx_bf16) add("amx", run_amx);
     }
 }
 
