@@ -46,6 +46,8 @@ const Case kCases[] = {
     {"ranges, causal, with a cache", 1, 1, 1, 90, 330, 16, true},
     {"wide heads", 1, 1, 1, 40, 50, 256},
     {"an odd width", 1, 2, 2, 50, 67, 33, true},
+    {"whole tiles of bf16 and what is behind them", 1, 2, 1, 75, 107, 64, true, Mask::by_query},
+    {"the same with dropout", 2, 2, 2, 71, 71, 32, true, Mask::none, 0.25},
     {"heads share a block", 2, 12, 2, 7, 21, 16, true, Mask::by_query},
     {"decoding", 2, 4, 4, 1, 150, 64, false, Mask::padding},
     {"decoding, heads share keys", 1, 8, 2, 1, 77, 32, true},
@@ -228,7 +230,8 @@ std::vector<MatmulUnits> units_of_this_processor() {
   std::vector<MatmulUnits> units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) units.push_back({unit, false});
-  if (this_processor().avx512_bf16) units.push_back(MatmulUnits::of_this_processor());
+  if (this_processor().avx512_bf16) units.push_back({VectorUnit::avx512, true});
+  if (this_processor().amx_bf16) units.push_back(MatmulUnits::of_this_processor());
   return units;
 }
 

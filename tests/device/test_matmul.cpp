@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../support/comparison.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_pairs.h"
 #include "fullbore/device/cpu/gemm/amx_tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
@@ -244,6 +248,73 @@ TEST_P(MatmulsByTiles, HaveTheSameBitsForOneWorkerAndForMany) {
               dynamic_cast<const CpuKernel&>(*many).items();
   });
   EXPECT_TRUE(differ);
+}
+
+/// Operands of a matmul of VNNI pairs, of small whole numbers, so that no sum is rounded.
+struct Pairs {
+  std::vector<cpu::VnniPair> a, b;
+  std::vector<float> c;
+  cpu::GemmTile<cpu::VnniPair> tile;
+
+  /// `across`: the rows of a lie as columns.
+  Pairs(int64_t rows, int64_t columns, int64_t depth, bool across, bool accumulate)
+      : a(static_cast<size_t>((rows + 3) * (depth + 5))),
+        b(static_cast<size_t>(depth * (columns + 7))),
+        c(static_cast<size_t>(rows * (columns + 2))) {
+    PhiloxStream draws(static_cast<uint64_t>(rows + 100 * columns + 10000 * depth));
+    const auto draw = [&] {
+      const auto number = static_cast<float>(std::floor(draws.uniform(-8, 9)));
+      return static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+    };
+    for (auto* operand : {&a, &b})
+      for (cpu::VnniPair& each : *operand) each = {draw(), draw()};
+    for (float& each : c) each = static_cast<float>(std::floor(draws.uniform(-8, 9)));
+    tile = {.rows = rows,
+            .columns = columns,
+            .depth = depth,
+            .a_row = across ? 1 : depth + 5,
+            .a_depth = across ? rows + 3 : 1,
+            .b_depth = columns + 7,
+            .c_row = columns + 2,
+            .accumulate = accumulate};
+  }
+  std::vector<float> multiplied(bool by_tiles) {
+    const cpu::GemmUnit<cpu::VnniPair>& unit = *cpu::gemm_unit<cpu::VnniPair>(VectorUnit::avx512);
+    std::vector<float> result = c;
+    cpu::GemmTile<cpu::VnniPair> part = tile;
+    part.a = a.data();
+    part.b = b.data();
+    part.c = result.data();
+    if (by_tiles) {
+      const cpu::AmxTiles tiles;
+      multiply_pairs_by_tiles(unit, part);
+      return result;
+    }
+    for (int64_t column = 0; column < tile.columns; ++column, ++part.b, ++part.c) {
+      part.columns = 1;
+      unit.multiply(part);
+    }
+    return result;
+  }
+};
+
+// Whole tiles, none of them, and rows, columns and depth behind them; turned rows in several parts.
+TEST(PairsByTiles, AreMultipliedAsByDotProducts) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  for (const auto& [rows, columns, depth] : {std::tuple<int64_t, int64_t, int64_t>{16, 16, 16},
+                                             {64, 64, 32},
+                                             {15, 40, 40},
+                                             {70, 15, 40},
+                                             {70, 40, 15},
+                                             {75, 41, 51},
+                                             {130, 33, 300},
+                                             {16, 48, 17}})
+    for (const bool across : {false, true})
+      for (const bool accumulate : {false, true}) {
+        Pairs pairs(rows, columns, depth, across, accumulate);
+        EXPECT_EQ(pairs.multiplied(true), pairs.multiplied(false))
+            << rows << " " << columns << " " << depth << " " << across << accumulate;
+      }
 }
 
 TEST(MatmulByTiles, DeclinesOtherOperands) {

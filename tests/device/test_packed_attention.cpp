@@ -144,7 +144,8 @@ TEST_P(PackedAttention, AgreesWithTheReference) {
   std::vector<MatmulUnits> all_units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) all_units.push_back({unit, false});
-  if (this_processor().avx512_bf16) all_units.push_back(MatmulUnits::of_this_processor());
+  if (this_processor().avx512_bf16) all_units.push_back({VectorUnit::avx512, true});
+  if (this_processor().amx_bf16) all_units.push_back(MatmulUnits::of_this_processor());
   for (const Case& c : kCases) {
     const PackedCase call(c, GetParam());
     for (const MatmulUnits& units : all_units) EXPECT_EQ(call.check(units), "") << c.why;

@@ -221,8 +221,10 @@ std::vector<MatmulUnits> units_of_this_processor(DType dtype) {
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) units.push_back({unit, false});
   if (dtype != DType::f32) units.erase(units.begin(), units.end() - 1);
-  if (const MatmulUnits all = MatmulUnits::of_this_processor(); all.vnni(dtype))
-    units.push_back(all);
+  if (const MatmulUnits all = MatmulUnits::of_this_processor(); all.vnni(dtype)) {
+    units.push_back({all.vector_unit, true});
+    if (all.amx_bf16) units.push_back(all);
+  }
   return units;
 }
 

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/attention/tiles.h"
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -50,6 +52,8 @@ class AttentionGradientKernel final : public CpuKernel {
     Scratch scratch(static_cast<char*>(buffers[problem_.inputs() + problem_.at.gradients]) +
                     worker_bytes() * worker);
     Workspace w(*this, scratch);
+    std::optional<AmxTiles> amx;
+    if (tiles_.uses_amx()) amx.emplace();
     const int64_t keys = problem_.shape.keys;
     const int64_t of_set = items_of_set();
     for (int64_t item = begin; item < end; ++item) {

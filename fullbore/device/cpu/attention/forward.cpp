@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/attention/tiles.h"
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -31,6 +33,8 @@ class AttentionKernel final : public CpuKernel {
     const size_t inputs = problem_.inputs();
     Scratch scratch(static_cast<char*>(buffers[inputs + 2]) + worker_bytes() * worker);
     Workspace w(*this, scratch);
+    std::optional<AmxTiles> amx;
+    if (tiles_.uses_amx()) amx.emplace();
     int64_t prepared = -1;
     for (int64_t item = begin; item < end; ++item) {
       const int64_t key_set = item / blocks_.count();

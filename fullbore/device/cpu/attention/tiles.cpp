@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fullbore/device/cpu/gemm/amx_pairs.h"
+
 namespace fullbore::cpu {
 
 TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch)
@@ -53,11 +55,15 @@ AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const MatmulUnits& 
       f32_gemm(*gemm_unit<float>(units.vector_unit)),
       gemm(*gemm_unit<E>(units.vector_unit)),
       loops(tile_loops(units.vector_unit, kVnni)),
-      vector_unit_(units.vector_unit) {}
+      vector_unit_(units.vector_unit),
+      uses_amx_(kVnni && units.amx_bf16) {}
 
 template <class E>
 std::string AttentionTiles<E>::text(const char* op) const {
-  return fmt::format("{} {}{} {}", op, vector_unit_name(vector_unit_), kVnni ? " vnni" : "",
+  return fmt::format("{} {}{} {}", op, vector_unit_name(vector_unit_),
+                     uses_amx_ ? " amx"
+                     : kVnni   ? " vnni"
+                               : "",
                      problem.text());
 }
 
@@ -126,6 +132,8 @@ void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) 
   const int64_t columns = tile.columns;
   tile.c = sums;
   tile.c_row = stride;
+  if constexpr (kVnni)
+    if (uses_amx_) return multiply_pairs_by_tiles(gemm, tile);
   for (int64_t column = 0; column < columns; column += gemm.block_columns) {
     tile.columns = std::min<int64_t>(gemm.block_columns, columns - column);
     gemm.multiply(tile);

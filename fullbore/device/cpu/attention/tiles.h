@@ -64,6 +64,8 @@ class AttentionTiles {
   /// What the scores of transposed_queries are still to be multiplied by.
   float remaining_scale() const;
   double flops_per_nanosecond() const { return gemm.flops_per_nanosecond; }
+  /// Then an AmxTiles must live where anything is multiplied.
+  bool uses_amx() const { return uses_amx_; }
 
   /// Rows [first, first + count) of one head of a tensor of the problem's dtype.
   SourceMatrix matrix(const RowLayout& layout, const void* tensor, int64_t first,
@@ -125,6 +127,7 @@ class AttentionTiles {
                      int64_t key, const Visit& visit) const;
 
   VectorUnit vector_unit_;
+  bool uses_amx_;
 };
 
 extern template class AttentionTiles<float>;

@@ -84,7 +84,7 @@ FB_TARGET void release_tiles() { _tile_release(); }
 AmxTiles::AmxTiles() { shape_tiles(); }
 AmxTiles::~AmxTiles() { release_tiles(); }
 
-void AmxTiles::multiply(const AmxProduct& p) const {
+void AmxTiles::multiply(const AmxProduct& p) {
   int64_t column = 0;
   for (; column + 2 * kTile <= p.columns; column += 2 * kTile) blocks_of_rows<true>(p, column);
   if (column < p.columns) blocks_of_rows<false>(p, column);
@@ -98,7 +98,7 @@ namespace fullbore::cpu {
 
 AmxTiles::AmxTiles() { FB_CHECK(false, "tiles of bf16 on a processor without any"); }
 AmxTiles::~AmxTiles() = default;
-void AmxTiles::multiply(const AmxProduct&) const {}
+void AmxTiles::multiply(const AmxProduct&) {}
 
 }  // namespace fullbore::cpu
 

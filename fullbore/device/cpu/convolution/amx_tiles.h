@@ -30,14 +30,14 @@ struct AmxProduct {
   int asks = 0;
 };
 
-/// While it lives, this thread's tiles are shaped for products. this_processor().amx_bf16 must hold.
+/// While one lives, its thread's tiles are shaped for products. this_processor().amx_bf16 must hold.
 class AmxTiles {
  public:
   AmxTiles();
   ~AmxTiles();
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
-  void multiply(const AmxProduct& product) const;
+  static void multiply(const AmxProduct& product);
 };
 
 }  // namespace fullbore::cpu

@@ -50,7 +50,8 @@ const GemmUnit<VnniPair>* gemm_unit(VectorUnit) {
 }
 
 MatmulUnits MatmulUnits::of_this_processor() {
-  return {this_processor().vector_unit, this_processor().avx512_bf16};
+  const Processor processor = this_processor();
+  return {processor.vector_unit, processor.avx512_bf16, processor.amx_bf16};
 }
 
 }  // namespace fullbore::cpu

@@ -136,6 +136,7 @@ const GemmUnit<VnniPair>* gemm_unit(VectorUnit unit);
 struct MatmulUnits {
   VectorUnit vector_unit = VectorUnit::baseline;
   bool avx512_bf16 = false;  ///< of VNNI pairs, where operands are bf16 and rows of even width
+  bool amx_bf16 = false;     ///< of those by tiles, where extents are whole steps of them
 
   static MatmulUnits of_this_processor();
   /// Are matmuls of such operands made of VNNI pairs?

@@ -19,11 +19,14 @@ ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t 
       // Pairs: by the processor itself.
       round_(with_vnni ? gemm_unit<VnniPair>(unit)->round : gemm.round) {}
 
-std::string ChunkLoops::text(const char* op) const {
+std::string ChunkLoops::text(const char* op, bool amx) const {
   return fmt::format("{} {}{} {} {} x {} tokens, {} heads [{},{}], chunks of {}{}", op,
-                     vector_unit_name(vector_unit_), vnni ? " vnni" : "", dtype_name(dtype),
-                     shape.batch, shape.tokens, shape.heads, shape.keys, shape.values, shape.chunk,
-                     shape.scalar_decay() ? ", one decay" : "");
+                     vector_unit_name(vector_unit_),
+                     amx    ? " amx"
+                     : vnni ? " vnni"
+                            : "",
+                     dtype_name(dtype), shape.batch, shape.tokens, shape.heads, shape.keys,
+                     shape.values, shape.chunk, shape.scalar_decay() ? ", one decay" : "");
 }
 
 // Half of the time is theirs; VNNI pairs shorten the whole by a third.

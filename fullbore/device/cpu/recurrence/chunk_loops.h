@@ -34,7 +34,8 @@ class ChunkLoops {
   const RowUnit& rows;
 
   /// "recurrence_outputs avx512 f32 2 x 256 tokens, 4 heads [32,64], chunks of 64"
-  std::string text(const char* op) const;
+  /// `amx`: VNNI pairs are multiplied by tiles.
+  std::string text(const char* op, bool amx = false) const;
   double nanoseconds(double flops) const;
 
   int64_t key_stride() const { return round_up(shape.keys, kRowStep); }

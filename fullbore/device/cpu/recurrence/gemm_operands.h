@@ -1,4 +1,5 @@
 #pragma once
+#include "fullbore/device/cpu/gemm/amx_pairs.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
@@ -43,7 +44,11 @@ class GemmOperands {
  public:
   static constexpr bool kVnni = std::is_same_v<P, VnniPair>;
 
-  explicit GemmOperands(VectorUnit unit) : unit_(*gemm_unit<P>(unit)) {}
+  explicit GemmOperands(const MatmulUnits& units)
+      : unit_(*gemm_unit<P>(units.vector_unit)), uses_amx_(kVnni && units.amx_bf16) {}
+
+  /// Then an AmxTiles must live where anything is multiplied.
+  bool uses_amx() const { return uses_amx_; }
 
   /// m[line, depth], where it lies if it can be
   GemmOperand<P> by_rows(const SourceMatrix& m, OperandRoom<P> room) const {
@@ -82,6 +87,11 @@ class GemmOperands {
                      .c = c.data,
                      .c_row = c.stride,
                      .accumulate = accumulate};
+    if constexpr (kVnni)
+      if (uses_amx_) {
+        tile.columns = columns;
+        return multiply_pairs_by_tiles(unit_, tile);
+      }
     for (int64_t column = 0; column < columns; column += unit_.block_columns) {
       tile.columns = std::min<int64_t>(unit_.block_columns, columns - column);
       unit_.multiply(tile);
@@ -92,6 +102,7 @@ class GemmOperands {
 
  private:
   const GemmUnit<P>& unit_;
+  bool uses_amx_;
 };
 
 }  // namespace fullbore::cpu

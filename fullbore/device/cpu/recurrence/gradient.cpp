@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/recurrence/chunk_gradient.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 
@@ -9,9 +11,9 @@ namespace {
 template <class P>
 class RecurrenceGradient final : public CpuKernel {
  public:
-  RecurrenceGradient(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 4, unit, GemmOperands<P>::kVnni),
-        gemm_(unit),
+  RecurrenceGradient(const KernelRequest& request, const MatmulUnits& units)
+      : loops_(request, 1, 2, 4, units.vector_unit, GemmOperands<P>::kVnni),
+        gemm_(units),
         shape_(loops_.shape),
         states_index_(shape_.bonus() ? 6 : 5),
         states_(request, states_index_),
@@ -24,13 +26,17 @@ class RecurrenceGradient final : public CpuKernel {
                               3 * recurrence_state_flops(shape_));
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
-  std::string description() const override { return loops_.text("recurrence_gradient"); }
+  std::string description() const override {
+    return loops_.text("recurrence_gradient", gemm_.uses_amx());
+  }
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     const size_t results = shape_.bonus() ? 5 : 4;
     Scratch scratch(static_cast<char*>(buffers[first_result() + results]) +
                     worker_bytes() * worker);
     Workspace w(loops_, gemm_, scratch);
+    std::optional<AmxTiles> amx;
+    if (gemm_.uses_amx()) amx.emplace();
     for (int64_t item = begin; item < end; ++item) of_item(buffers, item, item + 1 < end, w);
   }
 
@@ -141,8 +147,8 @@ class RecurrenceGradient final : public CpuKernel {
 std::unique_ptr<Kernel> make_recurrence_gradient(const KernelRequest& request,
                                                  const MatmulUnits& units) {
   if (units.vnni(request.input(0).dtype))
-    return std::make_unique<RecurrenceGradient<VnniPair>>(request, units.vector_unit);
-  return std::make_unique<RecurrenceGradient<float>>(request, units.vector_unit);
+    return std::make_unique<RecurrenceGradient<VnniPair>>(request, units);
+  return std::make_unique<RecurrenceGradient<float>>(request, units);
 }
 std::unique_ptr<Kernel> make_recurrence_gradient(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");

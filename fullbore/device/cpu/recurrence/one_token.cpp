@@ -147,7 +147,7 @@ class OneTokenOutputs final : public CpuKernel {
  public:
   OneTokenOutputs(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 3, unit),
-        gemm_(unit),
+        gemm_(MatmulUnits{.vector_unit = unit}),
         shape_(loops_.shape),
         states_(shape_.bonus() ? 5 : 4),
         bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32),

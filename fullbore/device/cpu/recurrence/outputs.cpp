@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/recurrence/one_token.h"
 #include "fullbore/device/cpu/recurrence/pair_weights.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
@@ -10,9 +12,9 @@ namespace {
 template <class P>
 class RecurrenceOutputs final : public CpuKernel {
  public:
-  RecurrenceOutputs(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 3, unit, GemmOperands<P>::kVnni),
-        gemm_(unit),
+  RecurrenceOutputs(const KernelRequest& request, const MatmulUnits& units)
+      : loops_(request, 1, 2, 3, units.vector_unit, GemmOperands<P>::kVnni),
+        gemm_(units),
         shape_(loops_.shape),
         states_index_(shape_.bonus() ? 5 : 4),
         states_(request, states_index_),
@@ -23,11 +25,15 @@ class RecurrenceOutputs final : public CpuKernel {
     return loops_.nanoseconds(recurrence_pair_flops(shape_) + recurrence_state_flops(shape_));
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
-  std::string description() const override { return loops_.text("recurrence_outputs"); }
+  std::string description() const override {
+    return loops_.text("recurrence_outputs", gemm_.uses_amx());
+  }
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     Scratch scratch(static_cast<char*>(buffers[output() + 1]) + worker_bytes() * worker);
     Workspace w(loops_, gemm_, scratch);
+    std::optional<AmxTiles> amx;
+    if (gemm_.uses_amx()) amx.emplace();
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % shape_.groups;
       const ChunkPlace place = loops_.place_of(item);
@@ -135,8 +141,8 @@ std::unique_ptr<Kernel> make_recurrence_outputs(const KernelRequest& request,
                               request.node().attributes);
   if (shape.chunk == 1) return make_one_token_outputs(request, units.vector_unit);
   if (units.vnni(request.input(0).dtype))
-    return std::make_unique<RecurrenceOutputs<VnniPair>>(request, units.vector_unit);
-  return std::make_unique<RecurrenceOutputs<float>>(request, units.vector_unit);
+    return std::make_unique<RecurrenceOutputs<VnniPair>>(request, units);
+  return std::make_unique<RecurrenceOutputs<float>>(request, units);
 }
 std::unique_ptr<Kernel> make_recurrence_outputs(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");

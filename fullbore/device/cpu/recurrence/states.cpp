@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/recurrence/chunk_loops.h"
 #include "fullbore/device/cpu/recurrence/one_token.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
@@ -18,9 +20,9 @@ int64_t item_values(const RecurrenceShape& shape, int workers) {
 template <class P>
 class RecurrenceStates final : public CpuKernel {
  public:
-  RecurrenceStates(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 0, 1, 2, unit, GemmOperands<P>::kVnni),
-        gemm_(unit),
+  RecurrenceStates(const KernelRequest& request, const MatmulUnits& units)
+      : loops_(request, 0, 1, 2, units.vector_unit, GemmOperands<P>::kVnni),
+        gemm_(units),
         shape_(loops_.shape),
         reverse_(request.attribute<bool>("reverse")),
         initial_dtype_(request.input(3).dtype),
@@ -34,13 +36,16 @@ class RecurrenceStates final : public CpuKernel {
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override {
-    return loops_.text(reverse_ ? "recurrence_states reverse" : "recurrence_states");
+    return loops_.text(reverse_ ? "recurrence_states reverse" : "recurrence_states",
+                       gemm_.uses_amx());
   }
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     const size_t inputs = shape_.resets ? 5 : 4;
     Scratch scratch(static_cast<char*>(buffers[inputs + 2]) + worker_bytes() * worker);
     Workspace w(loops_, scratch);
+    std::optional<AmxTiles> amx;
+    if (gemm_.uses_amx()) amx.emplace();
     for (int64_t item = begin; item < end; ++item) {
       const int64_t head = item / parts_.parts();
       walk({buffers, inputs}, head / shape_.heads, head % shape_.heads, item % parts_.parts(), w);
@@ -178,8 +183,8 @@ std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request,
                               request.node().attributes);
   if (shape.chunk == 1) return make_one_token_states(request, units.vector_unit);
   if (units.vnni(request.input(0).dtype))
-    return std::make_unique<RecurrenceStates<VnniPair>>(request, units.vector_unit);
-  return std::make_unique<RecurrenceStates<float>>(request, units.vector_unit);
+    return std::make_unique<RecurrenceStates<VnniPair>>(request, units);
+  return std::make_unique<RecurrenceStates<float>>(request, units);
 }
 std::unique_ptr<Kernel> make_recurrence_states(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");

@@ -1,0 +1,10 @@
+#pragma once
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
+
+namespace fullbore::cpu {
+
+/// As GemmUnit<VnniPair>::multiply, of as many columns as one likes. What of it makes whole tiles is made by the processor's
+/// (16 rows by 16 columns by 32 of depth), what is behind them by the unit. An AmxTiles must live on this thread.
+void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmTile<VnniPair>& tile);
+
+}  // namespace fullbore::cpu
