@@ -102,7 +102,7 @@ class AttentionCase {
     // What is dropped is no part of a chain of weights: with both, the rows' kernel is never made.
     const bool by_rows = !row_invariant || request.attribute<double>("dropout") == 0;
     if (const auto rows = by_rows ? cpu::make_attention_rows(request, units) : nullptr) {
-      const std::string problem = compare_all(*rows, forward_, operands(), expected_);
+      std::string problem = compare_all(*rows, forward_, operands(), expected_);
       if (!problem.empty()) return problem;
     }
     const auto kernel = cpu::make_attention(request, units);

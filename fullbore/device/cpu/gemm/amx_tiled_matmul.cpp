@@ -16,7 +16,7 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr int64_t kTile = 16;  // rows, and columns of sums
-constexpr int64_t kPairs = kAmxDepth / 2;
+constexpr int64_t kStepRows = kAmxDepth / 2;
 constexpr int64_t kBf16 = 2;
 constexpr int64_t kLine = 64;
 // Of what is copied at once: the copies of a and of b, and sums that wait, are to lie in the second cache, of 2 MiB.
@@ -67,7 +67,7 @@ class AmxTiledMatmul final : public CpuKernel {
         direct_(c.out == DType::f32 && c.m % kTile == 0 && c.n % kAmxColumns == 0) {
     const int64_t a_step = copies_a_ ? tiling_.rows.size * kLine : kLine;
     for (int64_t step = 0; step < divide_up(tiling_.depth.size, kAmxDepth); ++step)
-      steps_.push_back({step * a_step, step * kPairs * kAmxColumns * kVnni});
+      steps_.push_back({step * a_step, step * kStepRows * kAmxColumns * kVnni});
   }
 
   int64_t items() const override {
@@ -87,7 +87,7 @@ class AmxTiledMatmul final : public CpuKernel {
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     Scratch scratch(static_cast<char*>(buffers[c_.add ? 4 : 3]) + worker_bytes() * worker);
     const Workspace w(*this, scratch);
-    const AmxTiles tiles;
+    const AmxTiles shaped;
     const bool whole = tiling_.depth.parts() <= 1;
     int64_t copied = -1;
     for (int64_t item = begin; item < end; ++item) {
@@ -96,7 +96,7 @@ class AmxTiledMatmul final : public CpuKernel {
       for (int64_t part = 0; part < tiling_.depth.parts(); ++part) {
         if (!whole || column_tile != copied) copy_b(buffers[1], tile, part, w.b);
         copied = column_tile;
-        multiply(tiles, buffers, tile, part, w);
+        multiply(buffers, tile, part, w);
       }
       if (!direct_ && !whole)
         give(result(buffers), tile, 0, tile.columns, w.sums, tiling_.columns.size);
@@ -120,8 +120,8 @@ class AmxTiledMatmul final : public CpuKernel {
                              (kernel.copies_a_           ? t.rows.size
                               : kernel.c_.m % kTile == 0 ? 0
                                                          : kTile));
-      b = scratch.take<char>(steps * kPairs * t.columns.size * kVnni);
-      turned = scratch.take<VnniPair>(kernel.c_.transpose_a ? kPairs * t.rows.size : 0);
+      b = scratch.take<char>(steps * kStepRows * t.columns.size * kVnni);
+      turned = scratch.take<VnniPair>(kernel.c_.transpose_a ? kStepRows * t.rows.size : 0);
       sums = scratch.take<float>(
           kernel.direct_ ? 0 : t.rows.size * (t.depth.parts() > 1 ? t.columns.size : kAmxColumns));
     }
@@ -156,14 +156,14 @@ class AmxTiledMatmul final : public CpuKernel {
   void copy_b(const void* b, const Tile& tile, int64_t part, char* to) const {
     const int64_t first = tiling_.depth.begin(part), depth = depth_of(part);
     const auto steps = static_cast<int64_t>(steps_of(part).size());
-    const int64_t block_bytes = steps * kPairs * kAmxColumns * kVnni;
+    const int64_t block_bytes = steps * kStepRows * kAmxColumns * kVnni;
     for (int64_t column = 0; column < tile.columns; column += kAmxColumns, to += block_bytes) {
       const int64_t width = std::min(kAmxColumns, tile.columns - column);
       if (width < kAmxColumns)
         std::memset(to, 0, static_cast<size_t>(block_bytes));
       else if (depth % kAmxDepth != 0)
-        std::memset(to + (steps - 1) * kPairs * kAmxColumns * kVnni, 0,
-                    kPairs * kAmxColumns * kVnni);
+        std::memset(to + (steps - 1) * kStepRows * kAmxColumns * kVnni, 0,
+                    kStepRows * kAmxColumns * kVnni);
       const int64_t begin = tile.batch * c_.k * c_.n;
       auto* const block = reinterpret_cast<VnniPair*>(to);
       if (c_.transpose_b)
@@ -186,13 +186,13 @@ class AmxTiledMatmul final : public CpuKernel {
       const int64_t count = std::min(kAmxDepth, depth - done);
       if (c_.transpose_a) {
         if (count < kAmxDepth || tile.rows < padded)
-          std::memset(w.turned, 0, static_cast<size_t>(kPairs * padded * kVnni));
+          std::memset(w.turned, 0, static_cast<size_t>(kStepRows * padded * kVnni));
         pairs_.copy(
             {at(a, begin + (first + done) * c_.m + tile.row), DType::bf16, c_.m, count, tile.rows},
             w.turned, padded);
         // Pairs are moved as if they were numbers.
-        words_.copy_transposed({w.turned, DType::f32, padded, kPairs, padded},
-                               reinterpret_cast<float*>(to), kPairs);
+        words_.copy_transposed({w.turned, DType::f32, padded, kStepRows, padded},
+                               reinterpret_cast<float*>(to), kStepRows);
         continue;
       }
       const char* from = at(a, begin + tile.row * c_.k + first + done);
@@ -216,29 +216,27 @@ class AmxTiledMatmul final : public CpuKernel {
     std::memset(to, 0, static_cast<size_t>(kTile - rows) * bytes);
   }
 
-  void multiply(const AmxTiles& tiles, void* const* buffers, const Tile& tile, int64_t part,
-                const Workspace& w) const {
-    AmxProduct product{.rows = round_up(tile.rows, kTile),
-                       .columns = kAmxColumns,
-                       .steps = steps_of(part),
-                       .b = w.b,
-                       .b_row = kAmxColumns * kVnni,
-                       .goes_on = part > 0 || c_.add};
-    AmxProduct last = product;
+  void multiply(void* const* buffers, const Tile& tile, int64_t part, const Workspace& w) const {
+    AmxProduct upper{.rows = round_up(tile.rows, kTile),
+                     .columns = kAmxColumns,
+                     .steps = steps_of(part),
+                     .b = w.b,
+                     .b_row = kAmxColumns * kVnni,
+                     .goes_on = part > 0 || c_.add};
+    AmxProduct last = upper;
     last.rows = 0;
     if (copies_a_) {
       copy_a(buffers[0], tile, part, w);
-      product.a = w.a;
-      product.a_row = kLine;
+      upper.a = w.a;
+      upper.a_row = kLine;
     } else {
       const int64_t depth = depth_of(part);
-      product.a =
+      upper.a =
           at(buffers[0], tile.batch * c_.m * c_.k + tile.row * c_.k + tiling_.depth.begin(part));
-      product.a_row = c_.k * kBf16;
-      product.rows = tile.rows / kTile * kTile;
-      if (product.rows < tile.rows) {
-        copy_last_rows(product.a + product.rows * product.a_row, tile.rows - product.rows, depth,
-                       w.a);
+      upper.a_row = c_.k * kBf16;
+      upper.rows = tile.rows / kTile * kTile;
+      if (upper.rows < tile.rows) {
+        copy_last_rows(upper.a + upper.rows * upper.a_row, tile.rows - upper.rows, depth, w.a);
         last.rows = kTile;
         last.a = w.a;
         last.a_row = depth * kBf16;
@@ -246,27 +244,27 @@ class AmxTiledMatmul final : public CpuKernel {
     }
     const bool whole = tiling_.depth.parts() <= 1;
     const int64_t block_bytes =
-        static_cast<int64_t>(product.steps.size()) * kPairs * kAmxColumns * kVnni;
+        static_cast<int64_t>(upper.steps.size()) * kStepRows * kAmxColumns * kVnni;
     for (int64_t column = 0; column < tile.columns; column += kAmxColumns) {
       const int64_t width = std::min(kAmxColumns, tile.columns - column);
       if (direct_) {
-        product.c = static_cast<float*>(result(buffers)) + result_at(tile, column);
-        product.c_row = c_.n;
+        upper.c = static_cast<float*>(result(buffers)) + result_at(tile, column);
+        upper.c_row = c_.n;
       } else {
-        product.c = w.sums + (whole ? 0 : column);
-        product.c_row = whole ? kAmxColumns : tiling_.columns.size;
+        upper.c = w.sums + (whole ? 0 : column);
+        upper.c_row = whole ? kAmxColumns : tiling_.columns.size;
       }
       if (c_.add && part == 0)
         copy_rows(static_cast<const float*>(buffers[2]) + result_at(tile, column), c_.n, tile.rows,
-                  width, product.c, product.c_row);
-      tiles.multiply(product);
+                  width, upper.c, upper.c_row);
+      AmxTiles::multiply(upper);
       if (last.rows > 0) {
-        last.b = product.b;
-        last.c = product.c + product.rows * product.c_row;
-        last.c_row = product.c_row;
-        tiles.multiply(last);
+        last.b = upper.b;
+        last.c = upper.c + upper.rows * upper.c_row;
+        last.c_row = upper.c_row;
+        AmxTiles::multiply(last);
       }
-      product.b += block_bytes;
+      upper.b += block_bytes;
       if (!direct_ && whole) give(result(buffers), tile, column, width, w.sums, kAmxColumns);
     }
   }
