@@ -108,6 +108,19 @@ class AttentionCase {
     const auto kernel = cpu::make_attention(request, units);
     return compare_all(*kernel, forward_, operands(), expected_);
   }
+  /// Both kernels, made at this processor's level and run when it is limited.
+  std::string check_limited() const {
+    const MatmulUnits units = MatmulUnits::of_this_processor();
+    const KernelRequest forward(forward_, forward_.nodes()[0], 3);
+    const KernelRequest gradient(gradient_, gradient_.nodes()[0], 3);
+    const auto made = cpu::make_attention(forward, units);
+    const auto made_gradient = cpu::make_attention_gradient(gradient, units);
+    limit_processor("x86-64-v2", "test");
+    std::string problem = compare_all(*made, forward_, operands(), expected_);
+    problem += compare_all(*made_gradient, gradient_, gradient_operands(), expected_gradient_);
+    limit_processor("auto", "test");
+    return problem;
+  }
   std::string check_gradient(const MatmulUnits& units) const {
     const KernelRequest request(gradient_, gradient_.nodes()[0], 3);
     const auto kernel = cpu::make_attention_gradient(request, units);
@@ -250,6 +263,15 @@ TEST_P(AttentionKernels, AgreeWithTheReference) {
 }
 
 // The point of it: neither a matrix of scores nor one of weights, in either direction.
+// What was compiled before stays as it is.
+TEST_P(AttentionKernels, StayWhenTheProcessorIsLimited) {
+  if (this_processor().level == ProcessorLevel::baseline) GTEST_SKIP() << "nothing is less";
+  for (const Case& c : kCases) {
+    if (c.queries == 1 || c.dropout > 0) continue;
+    EXPECT_EQ(AttentionCase(c, GetParam()).check_limited(), "") << c.why;
+  }
+}
+
 TEST(AttentionPlan, KeepsNoMatrixOfQueriesByKeys) {
   constexpr int64_t kLength = 512;
   GraphBuilder builder;

@@ -287,7 +287,7 @@ struct Pairs {
     part.c = result.data();
     if (by_tiles) {
       const cpu::AmxTiles tiles;
-      multiply_pairs_by_tiles(unit, part);
+      multiply_pairs_by_tiles(unit, *cpu::gemm_unit<float>(VectorUnit::avx512), part);
       return result;
     }
     for (int64_t column = 0; column < tile.columns; ++column, ++part.b, ++part.c) {
@@ -315,6 +315,18 @@ TEST(PairsByTiles, AreMultipliedAsByDotProducts) {
         EXPECT_EQ(pairs.multiplied(true), pairs.multiplied(false))
             << rows << " " << columns << " " << depth << " " << across << accumulate;
       }
+}
+
+// What was compiled before stays as it is.
+TEST(MatmulByTiles, StaysWhenTheProcessorIsLimited) {
+  if (!this_processor().amx_bf16) GTEST_SKIP() << "this processor has no tiles for bf16";
+  const MatmulCase call({1, 50, 40, 70}, true, true, DType::bf16, DType::bf16);
+  std::string why_not;
+  const auto kernel = cpu::make_amx_tiled_matmul(call.contraction(), &why_not);
+  limit_processor("avx2", "test");
+  const std::string problem = call.check(*kernel);
+  limit_processor("auto", "test");
+  EXPECT_EQ(problem, "");
 }
 
 TEST(MatmulByTiles, DeclinesOtherOperands) {

@@ -133,7 +133,7 @@ void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) 
   tile.c = sums;
   tile.c_row = stride;
   if constexpr (kVnni)
-    if (uses_amx_) return multiply_pairs_by_tiles(gemm, tile);
+    if (uses_amx_) return multiply_pairs_by_tiles(gemm, f32_gemm, tile);
   for (int64_t column = 0; column < columns; column += gemm.block_columns) {
     tile.columns = std::min<int64_t>(gemm.block_columns, columns - column);
     gemm.multiply(tile);

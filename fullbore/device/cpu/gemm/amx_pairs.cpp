@@ -39,8 +39,7 @@ void multiply_whole(GemmTile<VnniPair> tile) {
 }
 
 /// The same of one whose pairs of a row lie apart: they are moved as if they were numbers.
-void multiply_turned(const GemmTile<VnniPair>& tile) {
-  static const GemmUnit<float>& words = *gemm_unit<float>(VectorUnit::avx512);
+void multiply_turned(const GemmUnit<float>& words, const GemmTile<VnniPair>& tile) {
   alignas(64) std::array<float, kTurnedRows * kTurnedPairs> turned;
   for (int64_t row = 0; row < tile.rows; row += kTurnedRows)
     for (int64_t pair = 0; pair < tile.depth; pair += kTurnedPairs) {
@@ -72,7 +71,8 @@ void multiply_by_unit(const GemmUnit<VnniPair>& unit, GemmTile<VnniPair> tile) {
 
 }  // namespace
 
-void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmTile<VnniPair>& tile) {
+void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmUnit<float>& words,
+                             const GemmTile<VnniPair>& tile) {
   GemmTile<VnniPair> whole = tile;
   whole.rows -= tile.rows % kTile;
   whole.columns -= tile.columns % kTile;
@@ -80,7 +80,7 @@ void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmTile<Vnni
   const bool across = tile.a_depth != 1;
   if (whole.rows == 0 || whole.columns == 0 || whole.depth == 0 || (across && tile.a_row != 1))
     return multiply_by_unit(unit, tile);
-  across ? multiply_turned(whole) : multiply_whole(whole);
+  across ? multiply_turned(words, whole) : multiply_whole(whole);
   if (whole.depth < tile.depth) {
     GemmTile<VnniPair> behind = whole;
     behind.depth = tile.depth - whole.depth;

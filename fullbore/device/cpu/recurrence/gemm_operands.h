@@ -45,7 +45,9 @@ class GemmOperands {
   static constexpr bool kVnni = std::is_same_v<P, VnniPair>;
 
   explicit GemmOperands(const MatmulUnits& units)
-      : unit_(*gemm_unit<P>(units.vector_unit)), uses_amx_(kVnni && units.amx_bf16) {}
+      : unit_(*gemm_unit<P>(units.vector_unit)),
+        words_(*gemm_unit<float>(units.vector_unit)),
+        uses_amx_(kVnni && units.amx_bf16) {}
 
   /// Then an AmxTiles must live where anything is multiplied.
   bool uses_amx() const { return uses_amx_; }
@@ -90,7 +92,7 @@ class GemmOperands {
     if constexpr (kVnni)
       if (uses_amx_) {
         tile.columns = columns;
-        return multiply_pairs_by_tiles(unit_, tile);
+        return multiply_pairs_by_tiles(unit_, words_, tile);
       }
     for (int64_t column = 0; column < columns; column += unit_.block_columns) {
       tile.columns = std::min<int64_t>(unit_.block_columns, columns - column);
@@ -102,6 +104,7 @@ class GemmOperands {
 
  private:
   const GemmUnit<P>& unit_;
+  const GemmUnit<float>& words_;
   bool uses_amx_;
 };
 
