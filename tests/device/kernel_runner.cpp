@@ -16,8 +16,10 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kGuardBytes = 128;
 constexpr char kNoise = static_cast<char>(0xA5);
+// What no kernel has written yet: NaN in every dtype that has one, which times 0 is not 0.
+constexpr char kUnwritten = static_cast<char>(0xFF);
 
-/// Memory between guards, filled with noise.
+/// Memory that is not written yet, between guards of noise.
 class GuardedBuffer {
  public:
   GuardedBuffer(int64_t bytes, int64_t misalignment) : bytes_(bytes) {
@@ -25,6 +27,7 @@ class GuardedBuffer {
     const auto address = reinterpret_cast<uintptr_t>(storage_.data());
     const auto past = static_cast<int64_t>(address % kAlignment);
     first_ = (kAlignment - past) % kAlignment + kGuardBytes + misalignment;
+    std::fill_n(data(), bytes, kUnwritten);
   }
   char* data() { return storage_.data() + first_; }
   std::vector<char> contents() const {

@@ -101,6 +101,9 @@ PairWeights<P>::PairWeights(const ChunkLoops& loops, const GemmOperands<P>& gemm
   weights = take_rows(scratch, chunk, tokens);
   r_copy_ = take_rows(scratch, chunk, keys);
   k_copy_ = take_rows(scratch, chunk, keys);
+  // Pairs of tokens that are far from each other are sums over whole vectors.
+  for (const MutableRows& copy : {r_copy_, k_copy_})
+    if (copy.data && keys > shape_.keys) std::fill_n(copy.data, chunk * keys, 0.0F);
   left_room_ = OperandRoom<P>(scratch, chunk, shape_.keys);
   if (zeros_) std::fill_n(zeros_, tokens, 0.0F);
   if (shape_.scalar_decay()) {
