@@ -46,7 +46,8 @@ struct Tiling {
       rows = equal(c.m, most_rows, kTile);
       columns = equal(c.n, most_columns, kAmxColumns);
       const bool narrow = most_columns <= kAmxColumns, low = most_rows <= 2 * kTile;
-      if (c.batch * rows.parts() * columns.parts() >= 2 * c.workers || (narrow && low)) break;
+      if (c.batch * rows.parts() * columns.parts() >= int64_t{2} * c.workers || (narrow && low))
+        break;
       if (low || (!narrow && most_columns > most_rows))
         most_columns /= 2;
       else
