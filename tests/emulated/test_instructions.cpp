@@ -15,10 +15,12 @@
 namespace fullbore::emulated {
 namespace {
 
+// All of them are compiled for AVX-512, whatever else they are of.
 bool machine_has(Extension extension) {
   const Processor& processor = machine_processor();
+  if (processor.level < ProcessorLevel::avx512) return false;
   switch (extension) {
-    case Extension::kAvx512: return processor.level >= ProcessorLevel::avx512;
+    case Extension::kAvx512: return true;
     case Extension::kBf16: return processor.avx512_bf16;
     case Extension::kVnni: return processor.avx512_vnni;
     case Extension::kAvxVnni: return processor.avx_vnni;
