@@ -10,9 +10,9 @@
 
 #include "../support/comparison.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/gemm/amx_pairs.h"
 #include "fullbore/device/cpu/gemm/amx_tiled_matmul.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"

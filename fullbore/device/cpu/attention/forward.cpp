@@ -4,7 +4,7 @@
 
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/attention/tiles.h"
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 
 namespace fullbore::cpu {
 namespace {

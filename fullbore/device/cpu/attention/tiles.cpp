@@ -129,17 +129,11 @@ void AttentionTiles<E>::round(const float* from, const RowLayout& layout, void* 
 
 template <class E>
 void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) const {
-  const int64_t columns = tile.columns;
   tile.c = sums;
   tile.c_row = stride;
   if constexpr (kVnni)
     if (uses_amx_) return multiply_pairs_by_tiles(gemm, f32_gemm, tile);
-  for (int64_t column = 0; column < columns; column += gemm.block_columns) {
-    tile.columns = std::min<int64_t>(gemm.block_columns, columns - column);
-    gemm.multiply(tile);
-    tile.b += gemm.block_columns;
-    tile.c += gemm.block_columns;
-  }
+  multiply_columns(gemm, tile);
 }
 
 template <class E>

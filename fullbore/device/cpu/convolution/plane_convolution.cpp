@@ -5,12 +5,12 @@
 #include <type_traits>
 
 #include "fullbore/base/processor.h"
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
 #include "fullbore/device/cpu/convolution/operand_types.h"
 #include "fullbore/device/cpu/convolution/phases.h"
 #include "fullbore/device/cpu/convolution/plane_fill.h"
 #include "fullbore/device/cpu/convolution/planes.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"

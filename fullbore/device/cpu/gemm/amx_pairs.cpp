@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -59,16 +59,6 @@ void multiply_turned(const GemmUnit<float>& words, const GemmTile<VnniPair>& til
     }
 }
 
-void multiply_by_unit(const GemmUnit<VnniPair>& unit, GemmTile<VnniPair> tile) {
-  const int64_t columns = tile.columns;
-  for (int64_t column = 0; column < columns; column += unit.block_columns) {
-    tile.columns = std::min<int64_t>(unit.block_columns, columns - column);
-    unit.multiply(tile);
-    tile.b += unit.block_columns;
-    tile.c += unit.block_columns;
-  }
-}
-
 }  // namespace
 
 void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmUnit<float>& words,
@@ -79,7 +69,7 @@ void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmUnit<floa
   whole.depth -= tile.depth % kStepPairs;
   const bool across = tile.a_depth != 1;
   if (whole.rows == 0 || whole.columns == 0 || whole.depth == 0 || (across && tile.a_row != 1))
-    return multiply_by_unit(unit, tile);
+    return multiply_columns(unit, tile);
   across ? multiply_turned(words, whole) : multiply_whole(whole);
   if (whole.depth < tile.depth) {
     GemmTile<VnniPair> behind = whole;
@@ -87,7 +77,7 @@ void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmUnit<floa
     behind.a += whole.depth * tile.a_depth;
     behind.b += whole.depth * tile.b_depth;
     behind.accumulate = true;
-    multiply_by_unit(unit, behind);
+    multiply_columns(unit, behind);
   }
   if (whole.columns < tile.columns) {
     GemmTile<VnniPair> behind = tile;
@@ -95,14 +85,14 @@ void multiply_pairs_by_tiles(const GemmUnit<VnniPair>& unit, const GemmUnit<floa
     behind.columns = tile.columns - whole.columns;
     behind.b += whole.columns;
     behind.c += whole.columns;
-    multiply_by_unit(unit, behind);
+    multiply_columns(unit, behind);
   }
   if (whole.rows < tile.rows) {
     GemmTile<VnniPair> behind = tile;
     behind.rows = tile.rows - whole.rows;
     behind.a += whole.rows * tile.a_row;
     behind.c += whole.rows * tile.c_row;
-    multiply_by_unit(unit, behind);
+    multiply_columns(unit, behind);
   }
 }
 

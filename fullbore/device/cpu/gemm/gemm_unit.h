@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -119,6 +120,18 @@ struct GemmUnit {
   void (*round)(const SumOf<P>* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
                 int64_t rows, int64_t columns) = nullptr;
 };
+
+/// A tile of as many columns as one likes, by blocks of them.
+template <class P>
+void multiply_columns(const GemmUnit<P>& unit, GemmTile<P> tile) {
+  const int64_t columns = tile.columns;
+  for (int64_t column = 0; column < columns; column += unit.block_columns) {
+    tile.columns = std::min<int64_t>(unit.block_columns, columns - column);
+    unit.multiply(tile);
+    tile.b += unit.block_columns;
+    tile.c += unit.block_columns;
+  }
+}
 
 /// The unit's loops, or null if this processor lacks it.
 template <class T>

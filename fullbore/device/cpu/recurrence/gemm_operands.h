@@ -79,27 +79,20 @@ class GemmOperands {
   void multiply(int64_t row_count, int64_t columns, int64_t depth, GemmOperand<P> a,
                 GemmOperand<P> b, MutableRows c, bool accumulate) const {
     if (row_count == 0) return;
-    GemmTile<P> tile{.rows = row_count,
-                     .depth = divide_up(depth, kDepthOf<P>),
-                     .a = a.data,
-                     .a_row = a.line,
-                     .a_depth = a.depth,
-                     .b = b.data,
-                     .b_depth = b.depth,
-                     .c = c.data,
-                     .c_row = c.stride,
-                     .accumulate = accumulate};
+    const GemmTile<P> tile{.rows = row_count,
+                           .columns = columns,
+                           .depth = divide_up(depth, kDepthOf<P>),
+                           .a = a.data,
+                           .a_row = a.line,
+                           .a_depth = a.depth,
+                           .b = b.data,
+                           .b_depth = b.depth,
+                           .c = c.data,
+                           .c_row = c.stride,
+                           .accumulate = accumulate};
     if constexpr (kVnni)
-      if (uses_amx_) {
-        tile.columns = columns;
-        return multiply_pairs_by_tiles(unit_, words_, tile);
-      }
-    for (int64_t column = 0; column < columns; column += unit_.block_columns) {
-      tile.columns = std::min<int64_t>(unit_.block_columns, columns - column);
-      unit_.multiply(tile);
-      tile.b += unit_.block_columns;
-      tile.c += unit_.block_columns;
-    }
+      if (uses_amx_) return multiply_pairs_by_tiles(unit_, words_, tile);
+    multiply_columns(unit_, tile);
   }
 
  private:

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 #include "fullbore/device/cpu/recurrence/chunk_gradient.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 #include "fullbore/device/cpu/recurrence/one_token.h"
 #include "fullbore/device/cpu/recurrence/pair_weights.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"

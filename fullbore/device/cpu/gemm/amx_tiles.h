@@ -6,7 +6,7 @@
 
 namespace fullbore::cpu {
 
-/// 32 elements of depth of a sum of products: where their operands lie, in bytes from those of the first.
+/// 32 elements of depth of a matmul: where their operands lie, in bytes from those of the first.
 struct AmxStep {
   int64_t a = 0;
   int64_t b = 0;
@@ -30,14 +30,14 @@ struct AmxProduct {
   int asks = 0;
 };
 
-/// While one lives, its thread's tiles are shaped for products. this_processor().amx_bf16 must hold.
+/// While one lives, its thread's tiles are shaped for matmuls. this_processor().amx_bf16 must hold.
 class AmxTiles {
  public:
   AmxTiles();
   ~AmxTiles();
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
-  static void multiply(const AmxProduct& product);
+  static void multiply(const AmxProduct& what);
 };
 
 }  // namespace fullbore::cpu

@@ -1,4 +1,4 @@
-#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/gemm/amx_tiles.h"
 
 #include "fullbore/base/check.h"
 
