@@ -124,13 +124,17 @@ struct ReferenceRow {
       slack += scores[i] * slacks[i];
     }
     const double terms = static_cast<double>(scores.size()) + kFew;
+    // Weights may be stored in q's dtype before they meet the values.
+    const DType dtype = call.inputs[0]->dtype();
+    const double stored = dtype_epsilon(dtype) / dtype_epsilon(compute_dtype(dtype));
     for (int64_t d = 0; d < shape.width; ++d) {
       double sum = 0, size = 0;
       for (int64_t place = begin; place < end; ++place) {
         const auto i = static_cast<size_t>(place - begin);
         const double value = operand(2, pool_row(place), d);
         sum += scores[i] / total * value;
-        size += scores[i] / total * std::abs(value) * (2 * terms + slacks[i] + slack / total);
+        size +=
+            scores[i] / total * std::abs(value) * (2 * terms + slacks[i] + slack / total + stored);
       }
       const auto at = static_cast<size_t>(q * shape.width + d);
       y.reals()[at] = sum;
@@ -154,14 +158,16 @@ struct Sizes {
   int64_t rows, heads, groups, width, pages, page_tokens, window;
 };
 
-// A pool of twice the pages that the rows have room for; some pages are none, or beyond it. f32 stands for q's dtype.
-Sample sample(std::string why, const Sizes& s, DType kept = DType::f32) {
+// A pool of twice the pages that the rows have room for; some pages are none, or beyond it. f32 stands for q's dtype. Of those
+// pages the first `named` are drawn, all of them for 0.
+Sample sample(std::string why, const Sizes& s, DType kept = DType::f32, int64_t named = 0) {
+  if (named == 0) named = 2 * s.rows * s.pages;
   const Shape pool{2 * s.rows * s.pages * s.page_tokens, s.groups * s.width};
   return {.why = std::move(why),
           .inputs = {SampleInput::normal({DType::f32, {s.rows, s.heads, s.width}}),
                      SampleInput::normal({kept, pool}), SampleInput::normal({kept, pool}),
                      SampleInput::integers({DType::i32, {s.rows, s.pages}}, -1,
-                                           static_cast<double>(2 * s.rows * s.pages)),
+                                           static_cast<double>(named)),
                      SampleInput::integers({DType::i64, {s.rows}}, 0,
                                            static_cast<double>(s.pages * s.page_tokens + 1))},
           .attributes = {{"groups", s.groups},
@@ -185,6 +191,10 @@ std::vector<Sample> samples() {
       sample("a pool of bf16, a window, pages that no vector fills", {4, 2, 2, 44, 7, 5, 12},
              DType::bf16),
       sample("a pool of f16", {3, 2, 1, 37, 2, 16, 0}, DType::f16),
+      sample("heads of whole pairs of vectors", {3, 6, 2, 160, 2, 16, 0}),
+      sample("rows that begin with the same page", {21, 2, 1, 32, 3, 16, 0}, DType::f32, 2),
+      sample("the same, a window, pages of an odd number of places", {18, 2, 2, 96, 4, 5, 7},
+             DType::f32, 1),
   };
 }
 
@@ -246,13 +256,14 @@ Cost cost(const CostCall& call) {
 const OpRegistrar paged_attention_op(OpDef{
     .name = "paged_attention",
     .summary = "attention of one query a row to keys and values in pages of a pool",
-    .tags = Tag::composite,
+    .tags = Tag::composite | Tag::contraction,
     .infer = infer,
     .decompose = decompose,
     .cost = cost,
     .reference = reference,
     .samples = samples,
     .error_samples = errors,
+    .contracted_operands = 3,  // q, keys, values
 });
 
 }  // namespace

@@ -25,7 +25,8 @@ struct PagedAttentionOptions {
 /// -> y         [R,H,D]    zeros for a row that sees none
 ///
 /// Defined by its decomposition, which gathers all P E places of every row; a kernel reads those that are seen where they
-/// lie. Sums are f32, of f64 queries f64. Cost: 4 D flops per head and place. Errors: UsageError if shapes or dtypes do not fit.
+/// lie. Sums are f32, of f64 queries f64; weights may be rounded to q's dtype, as those of attention. Cost: 4 D flops per head and
+/// place. Errors: UsageError if shapes or dtypes do not fit.
 /// Source: Kwon et al. 2023, arXiv:2309.06180, section 4.1.
 Tensor paged_attention(Tensor q, Tensor keys, Tensor values, Tensor pages, Tensor seen,
                        PagedAttentionOptions options = {}, SourceLoc loc = SourceLoc::here());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -10,12 +12,13 @@
 namespace fullbore {
 
 PagePool::PagePool(int32_t pages) : references_(static_cast<size_t>(pages), 0) {
-  for (int32_t page = pages; page-- > 0;) free_.push_back(page);
+  for (int32_t page = 0; page < pages; ++page) free_.push_back(page);
 }
 
 int32_t PagePool::take() {
   if (free_.empty())
     throw MemoryError(fmt::format("all {} pages of keys and values are taken", pages()));
+  std::ranges::pop_heap(free_, std::greater{});
   const int32_t page = free_.back();
   free_.pop_back();
   references_[static_cast<size_t>(page)] = 1;
@@ -29,7 +32,9 @@ void PagePool::share(int32_t page) {
 
 void PagePool::release(int32_t page) {
   FB_CHECK(page >= 0 && page < pages() && references(page) > 0, "page {} is free", page);
-  if (--references_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+  if (--references_[static_cast<size_t>(page)] != 0) return;
+  free_.push_back(page);
+  std::ranges::push_heap(free_, std::greater{});
 }
 
 PagedRow::PagedRow(PagedRow&& other) noexcept

@@ -11,7 +11,8 @@ class PagePool {
  public:
   explicit PagePool(int32_t pages);
 
-  /// A free page, with one reference. MemoryError if there is none.
+  /// The lowest free page, with one reference: rows that grow side by side then have theirs side by side, as a processor
+  /// likes to read them. MemoryError if there is none.
   int32_t take();
   void share(int32_t page);    ///< one reference more
   void release(int32_t page);  ///< one less
@@ -21,7 +22,7 @@ class PagePool {
 
  private:
   std::vector<int32_t> references_;
-  std::vector<int32_t> free_;  ///< the lowest last
+  std::vector<int32_t> free_;  ///< a heap, the lowest first
 };
 
 /// The pages of one row. Rows that go on from the same tokens share the pages that hold them: the first of them to write

@@ -250,6 +250,53 @@ TEST_F(RowInvariantOps, PagesOf16BitsGiveTheBitsOfTheSameNumbersInF32) {
   }
 }
 
+// Completions of a prompt begin with the same pages, which are read for all of them at once; of the last page that they have in
+// common each sees as much as it has.
+TEST_F(RowInvariantOps, RowsOnTheSamePagesHaveTheBitsThatTheyHaveAlone) {
+  constexpr int64_t kRows = 11, kHeads = 4, kGroups = 2, kWidth = 32, kPages = 3, kTokens = 16;
+  Literal pages({DType::i32, {kRows, kPages}}), seen({DType::i64, {kRows}});
+  for (int64_t row = 0; row < kRows; ++row) {
+    pages.put(row * kPages, row < 9 ? 2 : 3);
+    pages.put(row * kPages + 1, row == 4 ? 5 : 1);
+    pages.put(row * kPages + 2, static_cast<double>(6 + row));
+    seen.put(row, static_cast<double>(row == 6 ? 0 : 17 + row * 5 % 29));
+  }
+  const Shape pool{(6 + kRows) * kTokens, kGroups * kWidth};
+  for (const bool row_invariant : {true, false})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      if (row_invariant && dtype != DType::f32) continue;
+      options_.row_invariant = row_invariant;
+      const auto random = [&](Shape shape, uint64_t stream) {
+        return fill(SampleInput::normal({dtype, std::move(shape)}), dtype, 4, stream);
+      };
+      const Literal q = random({kRows, kHeads, kWidth}, 0);
+      const Literal keys = random(pool, 1), values = random(pool, 2);
+      const auto attend = [&](int64_t first, int64_t rows) {
+        const auto part = [&](const Literal& x) {
+          const int64_t row = x.elements() / kRows;
+          Literal some({x.dtype(), x.shape().with(0, rows)});
+          for (int64_t i = 0; i < some.elements(); ++i) some.put(i, x.at(first * row + i));
+          return some;
+        };
+        GraphBuilder builder("attention");
+        const Literal operands[] = {part(q), keys, values, part(pages), part(seen)};
+        std::vector<Tensor> x;
+        for (const Literal& each : operands)
+          x.push_back(builder.input(fmt::format("x{}", x.size()), Role::batch, each.type()));
+        builder.output("y", paged_attention(x[0], x[1], x[2], x[3], x[4],
+                                            {.groups = kGroups, .page_tokens = kTokens}));
+        return run_graph(builder.take(), operands, device_, options_)[0];
+      };
+      const Literal together = attend(0, kRows);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const Literal alone = attend(row, 1);
+        for (int64_t i = 0; i < alone.elements(); ++i)
+          ASSERT_EQ(alone.at(i), together.at(row * alone.elements() + i))
+              << dtype_name(dtype) << ", row " << row << ", " << i;
+      }
+    }
+}
+
 // The head in blocks of rows, with its gradient, against one row at a time.
 TEST_F(RowInvariantOps, LogProbabilitiesOfAHeadInBlocks) {
   constexpr int64_t kRows = 37, kWidth = 45, kClasses = 131;

@@ -380,6 +380,15 @@ FB_EMULATED __m512i permutex2var_epi16(__m512i a, __m512i index, __m512i b) {
     return U16(from & 32U ? b : a)[static_cast<int>(from & 31U)];
   });
 }
+FB_EMULATED __m512i unpacklo_epi16(__m512i a, __m512i b) {
+  return by_halves<__m256i>(a, b, [](__m256i x, __m256i y) { return _mm256_unpacklo_epi16(x, y); });
+}
+FB_EMULATED __m512i unpackhi_epi16(__m512i a, __m512i b) {
+  return by_halves<__m256i>(a, b, [](__m256i x, __m256i y) { return _mm256_unpackhi_epi16(x, y); });
+}
+FB_EMULATED __m512i permutexvar_epi64(__m512i index, __m512i x) {
+  return each<U64>([&](int i) { return U64(x)[static_cast<int>(U64(index)[i] % 8)]; });
+}
 FB_EMULATED __m512i permutexvar_epi16(__m512i index, __m512i x) {
   return each<U16>([&](int i) { return U16(x)[static_cast<int>(U16(index)[i] & 31U)]; });
 }
@@ -528,6 +537,7 @@ FB_EMULATED __m256i dpbusd_256(__m256i sums, __m256i unsigned_bytes, __m256i sig
 #define _mm512_permutex2var_epi16 ::fullbore::emulated::intrinsics::permutex2var_epi16
 #define _mm512_permutex2var_ps ::fullbore::emulated::intrinsics::permutex2var_ps
 #define _mm512_permutexvar_epi16 ::fullbore::emulated::intrinsics::permutexvar_epi16
+#define _mm512_permutexvar_epi64 ::fullbore::emulated::intrinsics::permutexvar_epi64
 #define _mm512_reduce_add_epi32 ::fullbore::emulated::intrinsics::reduce_add_epi32
 #define _mm512_reduce_add_pd ::fullbore::emulated::intrinsics::reduce_add_pd
 #define _mm512_reduce_add_ps ::fullbore::emulated::intrinsics::reduce_add_ps
@@ -558,6 +568,8 @@ FB_EMULATED __m256i dpbusd_256(__m256i sums, __m256i unsigned_bytes, __m256i sig
 #define _mm512_unpackhi_pd ::fullbore::emulated::intrinsics::unpackhi_pd
 #define _mm512_unpackhi_ps ::fullbore::emulated::intrinsics::unpackhi_ps
 #define _mm512_unpacklo_pd ::fullbore::emulated::intrinsics::unpacklo_pd
+#define _mm512_unpackhi_epi16 ::fullbore::emulated::intrinsics::unpackhi_epi16
+#define _mm512_unpacklo_epi16 ::fullbore::emulated::intrinsics::unpacklo_epi16
 #define _mm512_unpacklo_ps ::fullbore::emulated::intrinsics::unpacklo_ps
 #define _mm512_xor_si512 ::fullbore::emulated::intrinsics::xor_si512
 #undef _mm512_setr_epi32

@@ -180,6 +180,8 @@ constexpr Instruction kAll[] = {
     FB_RESULT("maskz_mov_ps, 256 bits", kBits, kAvx512, _mm256_maskz_mov_ps(m8, get<__m256>(in.a))),
     FB_RESULT("testn_epi8_mask, 128 bits", kBits, kAvx512, _mm_testn_epi8_mask(qa, qb)),
     FB_RESULT("unpacklo_ps", kBits, kAvx512, _mm512_unpacklo_ps(a, b)),
+    FB_RESULT("unpacklo_epi16", kBits, kAvx512, _mm512_unpacklo_epi16(ia, ib)),
+    FB_RESULT("unpackhi_epi16", kBits, kAvx512, _mm512_unpackhi_epi16(ia, ib)),
     FB_RESULT("unpackhi_ps", kBits, kAvx512, _mm512_unpackhi_ps(a, b)),
     FB_RESULT("unpa"
               "cklo"
@@ -195,6 +197,7 @@ constexpr Instruction kAll[] = {
     FB_RESULT("permutex2var_ps", kBits, kAvx512, _mm512_permutex2var_ps(a, ic, b)),
     FB_RESULT("permutex2var_epi16", kBits, kAvx512, _mm512_permutex2var_epi16(ia, ic, ib)),
     FB_RESULT("permutexvar_epi16", kBits, kAvx512, _mm512_permutexvar_epi16(ic, ia)),
+    FB_RESULT("permutexvar_epi64", kBits, kAvx512, _mm512_permutexvar_epi64(ic, ia)),
     FB_RESULT("cvtepu16_epi32", kBits, kAvx512, _mm512_cvtepu16_epi32(ha)),
     FB_RESULT("cvtepi32_epi16", kBits, kAvx512, _mm512_cvtepi32_epi16(ia)),
     FB_RESULT("cvtepi32_epi8", kBits, kAvx512, _mm512_cvtepi32_epi8(ia)),

@@ -109,6 +109,23 @@ TEST(PagePool, RowsHoldWhatTheyWouldAloneAndNoPageIsLost) {
   EXPECT_EQ(texts.pool.free_pages(), 24);
 }
 
+TEST(PagePool, RowsThatGrowSideBySideHaveTheirPagesSideBySide) {
+  PagePool pool(12);
+  const auto grown = [&] {
+    std::vector<PagedRow> rows;
+    for (int i = 0; i < 3; ++i) rows.emplace_back(pool, 16);
+    for (int page = 0; page < 4; ++page)
+      for (PagedRow& row : rows) row.extend(16);
+    std::vector<int32_t> pages;
+    for (const PagedRow& row : rows)
+      pages.insert(pages.end(), row.pages().begin(), row.pages().end());
+    return pages;
+  };
+  const std::vector<int32_t> wanted = {0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11};
+  EXPECT_EQ(grown(), wanted);
+  EXPECT_EQ(grown(), wanted) << "where other rows had been";
+}
+
 // --- the cache ------------------------------------------------------------------------------------
 
 constexpr int64_t kBatch = 3;

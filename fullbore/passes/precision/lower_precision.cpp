@@ -10,6 +10,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/paged_attention.h"
 #include "fullbore/passes/precision/pinned_values.h"
 #include "fullbore/passes/support/rewriter.h"
 
@@ -37,6 +38,8 @@ constexpr double kFewestUses = 8;
 
 // Keys and values of all places before a token: casting them anew for each takes longer than reading them wide.
 bool reads_more_than_it_multiplies(const Graph& graph, const Node& node) {
+  // Of a pool a part is read, and a token's queries are few: they are cast where dot products of pairs may wait for them.
+  if (node.op == op::paged_attention) return graph.type(node.inputs[1]).dtype != DType::bf16;
   const double multiplications = node_cost(graph, node).flops / 2;
   for (size_t i = 0; i < std::min(node.inputs.size(), node.op->contracted_operands); ++i)
     if (multiplications <

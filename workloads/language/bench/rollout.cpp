@@ -1,10 +1,10 @@
 /// Rollouts of a GPT: rows "gpt2-124m/bf16/workers:1/rows:64/launch:1", of two shapes with random weights: GPT-2's, and "xs", 0.86
-/// M parameters with a context of 256 bytes; in fp32, in bf16, and in bf16 with keys and values in f32 ("bf16-wide-pool"). Run it
-/// where configs/ is:
+/// M parameters with a context of 256 bytes, which as "xs-long" completes prompts of 88; in fp32, in bf16, and in bf16 with keys and
+/// values in f32 ("bf16-wide-pool"). Run it where configs/ is:
 ///
 ///     bench_rollout --benchmark_filter=xs --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
 ///
-/// An iteration completes prompts of 46 tokens by 80 more each, eight of a prompt. Counters: generated tokens per second of
+/// An iteration completes prompts of 46 or 88 tokens by 80 more each, eight of a prompt. Counters: generated tokens per second of
 /// all, `decode` of the time of decoding alone, and `of_roofline`, its share of what the machine's measured peaks allow:
 /// each step of all rows makes 2 N flops a row and reads the weights once and the keys and values of every row.
 /// FULLBORE_ROLLOUT_DUMP=FOLDER writes the weights of `xs` there, and the tokens of the likeliest completions, for
@@ -31,7 +31,6 @@ namespace {
 
 using namespace fullbore;  // NOLINT: a program, not a header
 
-constexpr int64_t kPromptTokens = 46;
 constexpr int64_t kNewTokens = 80;
 constexpr int64_t kSamples = 8;
 
@@ -40,15 +39,15 @@ struct Shape {
   const char* config;
   std::vector<std::string> settings;
   int64_t vocabulary;
+  int64_t prompt_tokens;
 };
 const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> all = {
-      {"gpt2-124m", "configs/gpt2-124m.yaml", {}, 50257},
-      {"xs",
-       "configs/default.yaml",
-       {"model.layers=4", "model.heads=4", "model.width=128", "model.context=256",
-        "model.bias=true", "model.activation=gelu_tanh"},
-       257}};
+  static const std::vector<std::string> small = {"model.layers=4",  "model.heads=4",
+                                                 "model.width=128", "model.context=256",
+                                                 "model.bias=true", "model.activation=gelu_tanh"};
+  static const std::vector<Shape> all = {{"gpt2-124m", "configs/gpt2-124m.yaml", {}, 50257, 46},
+                                         {"xs", "configs/default.yaml", small, 257, 46},
+                                         {"xs-long", "configs/default.yaml", small, 257, 88}};
   return all;
 }
 
@@ -69,7 +68,7 @@ std::string own_name(const std::string& entry) {
 /// A model with random weights that completes prompts.
 struct Prepared {
   Config config;
-  int64_t vocabulary;
+  int64_t vocabulary, prompt_tokens;
   RolloutSizes sizes;
   State state;
   Rollout rollout;
@@ -77,8 +76,9 @@ struct Prepared {
   Prepared(const Shape& shape, const Form& form, int workers, int64_t rows, int64_t launch)
       : config(load_config(shape.config, shape.settings)),
         vocabulary(shape.vocabulary),
+        prompt_tokens(shape.prompt_tokens),
         sizes{.slots = rows,
-              .context = kPromptTokens + kNewTokens,
+              .context = prompt_tokens + kNewTokens,
               .vocabulary = vocabulary,
               .chunk = 48,
               .tokens_per_launch = launch,
@@ -103,7 +103,7 @@ struct Prepared {
     std::vector<RolloutPrompt> all;
     PhiloxStream draws(2);
     for (int64_t i = 0; i * kSamples < sizes.slots; ++i) {
-      all.push_back({.tokens = std::vector<int32_t>(kPromptTokens),
+      all.push_back({.tokens = std::vector<int32_t>(static_cast<size_t>(prompt_tokens)),
                      .samples = std::min(kSamples, sizes.slots),
                      .max_new_tokens = kNewTokens,
                      .index = static_cast<uint32_t>(i)});
@@ -127,7 +127,7 @@ struct Prepared {
     const double flops = 2 * elements * rows;
     const double bytes =
         elements * static_cast<double>(dtype_bytes(precision)) +
-        rows * pool * (static_cast<double>(kPromptTokens) + 0.5 * static_cast<double>(kNewTokens));
+        rows * pool * (static_cast<double>(prompt_tokens) + 0.5 * static_cast<double>(kNewTokens));
     return std::max(flops / (precision == DType::f32 ? peaks.fp32_flops : peaks.bf16_flops),
                     bytes / peaks.bytes_per_second);
   }

@@ -22,7 +22,10 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request, const 
 
 /// The same for paged_attention, one query of each row: an item is a row. Only pages with
 /// places that are seen are read, each where it lies. Bound: reading keys and values once.
+/// Where queries and pool are bf16 and the processor has dot products of pairs, weights are rounded to bf16, as those of
+/// make_attention are.
 std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request);
+std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request, const MatmulUnits& units);
 
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// matmuls of a tile need two transposed copies, of q and dy, once per block of queries.

@@ -63,4 +63,12 @@ const PageUnit& page_unit([[maybe_unused]] VectorUnit unit) {
   return kPageBaseline;
 }
 
+const PagePairLoops* page_pair_loops() {
+#if defined(__x86_64__)
+  return &kPagePairsAvx512;
+#else
+  return nullptr;
+#endif
+}
+
 }  // namespace fullbore::cpu
