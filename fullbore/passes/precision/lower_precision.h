@@ -21,6 +21,7 @@ namespace fullbore {
 ///
 /// A contraction with State that the model remembers (caches) stays f32 where it does few multiplications with each of
 /// its elements, as a token's attention does: to cast all of that would take longer than to read it.
+/// Attention to pages of a pool reads bf16 queries where the pool is bf16, and stays f32 elsewhere.
 /// All other arithmetic stays f32: norms, softmax, losses, sums, and what the optimiser does with its
 /// f32 master weights. So do contractions in scopes that match `target.fp32_scopes`, in islands of f32 (Fp32Scope) and in
 /// the optimiser's own scope; what an island reads of others is f32 from their sums on. Micikevicius et al. 2018, arXiv:1710.03740, section 3.

@@ -25,7 +25,6 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request, const 
 /// Where queries and pool are bf16 and the processor has dot products of pairs, weights are rounded to bf16, as those of
 /// make_attention are.
 std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request);
-std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request, const MatmulUnits& units);
 
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// matmuls of a tile need two transposed copies, of q and dy, once per block of queries.

@@ -312,14 +312,11 @@ class PagedRowsKernel final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request) {
-  return make_paged_attention(request, MatmulUnits::of_this_processor());
-}
-
-std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request, const MatmulUnits& units) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < request.node().inputs.size(); ++i) types.push_back(request.input(i));
   if (types[0].dtype == DType::f64) return request.decline("sums of f64");
   const PagedAttentionShape shape(types, request.node().attributes);
+  const MatmulUnits units = MatmulUnits::of_this_processor();
   const bool pairs = units.vnni(types[0].dtype) && shape.pool_dtype == DType::bf16 &&
                      shape.width % kPagePairs == 0;
   const bool one_chain = request.row_invariant();

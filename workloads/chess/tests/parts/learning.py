@@ -5,8 +5,8 @@ positions, with which more keys meet what is asked (bench/results/2026-11-29-che
 
 _CONFIGS = "workloads/chess/configs/"
 _DATA = "data.validation_fraction=0.025"
-_ADAMW = ["optim.name=adamw", "optim.learning_rate=2e-3", "engine.precision=bf16"]
-_WIDE_STEPS = ["rollout.prompts=32", "engine.precision=bf16"]
+_SPECIFIED_WARM_UP = ["optim.name=adamw", "optim.learning_rate=2e-3", "engine.precision=bf16"]
+_WIDE_STEP = ["rollout.prompts=32", "engine.precision=bf16"]
 COMMAND = ["chess", "eval"]
 EVALUATION = ["--records", "1000"]
 
@@ -15,11 +15,11 @@ def _case(key, control=False, ranked_by=""):
     warm = f"chess-warm-{ranked_by}{key}"
     settings = [f"run.seed={key}", _DATA, *([f"chess.truth={ranked_by}:4"] if ranked_by else [])]
     train = ["train", "{root}/" + _CONFIGS + "chess-warmup-xs.yaml", f"run.dir={warm}", *settings,
-             *(_ADAMW if ranked_by else [])]
+             *(_SPECIFIED_WARM_UP if ranked_by else [])]
     return {"name": f"chess grpo, {ranked_by + ', ' if ranked_by else ''}key {key}" + (", shuffled" if control else ""),
             "config": _CONFIGS + "chess-grpo-xs.yaml", "before": [train] if not control else [], "counts_before": True,
             "beside": warm, "control": control, "most_seconds": 720,
-            "settings": [*settings, f"model.initialize_from={warm}", *(_WIDE_STEPS if ranked_by else []),
+            "settings": [*settings, f"model.initialize_from={warm}", *(_WIDE_STEP if ranked_by else []),
                          *(["reward.control=shuffled"] if control else [])]}
 
 
