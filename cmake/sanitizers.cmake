@@ -30,6 +30,8 @@ if(FB_SANITIZE)
   if(NOT FB_SANITIZED_SOURCES)
     fb_sanitize_all()
   endif()
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY TEST_INCLUDE_FILES
+    "${CMAKE_CURRENT_LIST_DIR}/sanitizer_options.cmake")
 endif()
 
 # FB_SANITIZED_SOURCES is a file of sources of the library, one a line from the repository's root. These alone are
