@@ -1,8 +1,8 @@
 """Of tools/campaigns/learning.py: 1,000 positions that were held out, before rewards and behind a hundred steps by them; the
 control is the same with rewards dealt out anew within each group. Moves are ranked by our own search, and where it says so by
-Debian's stockfish, as the specification has it; then the warm-up is the specification's too, and steps by rewards have what lets
-legal moves rise and answers stay different (bench/results/2026-11-30-chess-learning-stockfish.txt): 32 positions, a gain of the
-last norm that learns 40 times as fast as the rest, which is how sharp answers are, and a bound on the way from the start."""
+Debian's stockfish, as the specification has it. The warm-up is the specification's, and steps by rewards have what lets legal moves
+rise and answers stay different (bench/results/2026-11-30-chess-learning-stockfish.txt): 32 positions, a gain of the last norm
+that learns 40 times as fast as the rest, which is how sharp answers are, and a bound on the way from the start."""
 
 _CONFIGS = "workloads/chess/configs/"
 _DATA = "data.validation_fraction=0.025"
@@ -17,12 +17,11 @@ EVALUATION = ["--records", "1000"]
 def _case(key, control=False, ranked_by=""):
     warm = f"chess-warm-{ranked_by}{key}"
     settings = [f"run.seed={key}", _DATA, *([f"chess.truth={ranked_by}:4"] if ranked_by else [])]
-    train = ["train", "{root}/" + _CONFIGS + "chess-warmup-xs.yaml", f"run.dir={warm}", *settings,
-             *(_SPECIFIED_WARM_UP if ranked_by else [])]
+    train = ["train", "{root}/" + _CONFIGS + "chess-warmup-xs.yaml", f"run.dir={warm}", *settings, *_SPECIFIED_WARM_UP]
     return {"name": f"chess grpo, {ranked_by + ', ' if ranked_by else ''}key {key}" + (", shuffled" if control else ""),
             "config": _CONFIGS + "chess-grpo-xs.yaml", "before": [train] if not control else [], "counts_before": True,
             "beside": warm, "control": control, "most_seconds": 720,
-            "settings": [*settings, f"model.initialize_from={warm}", *(_SHARPENING if ranked_by else []),
+            "settings": [*settings, f"model.initialize_from={warm}", *_SHARPENING,
                          *(["reward.control=shuffled"] if control else [])]}
 
 
