@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -200,6 +201,32 @@ TEST_F(ChessTraining, PromptsThatAreSharedTeachWhatTheyTeachAlone) {
     SCOPED_TRACE(ways[i][0]);
     expect_same_updates(metrics_of("false"), metrics_of("true"));
   }
+}
+
+// Two of the controls of the specification's section 9: what moves without a rate, or not towards what is paid, is a fault
+// of the trainer, whatever else rises.
+TEST_F(ChessTraining, ARateOfZeroChangesNoWeight) {
+  warm_up();
+  const CommandResult result =
+      reward({"run.dir=grpo", "train.steps=3", "optim.learning_rate=0", "optim.schedule=constant",
+              "reward.control=length", "rollout.policy_tokens=60", "grpo.kl=0"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(weights("grpo") == weights("warm"));
+  const std::vector<double> norms = told("grpo", "gradient_norm");
+  ASSERT_EQ(norms.size(), 3U);
+  EXPECT_GT(std::ranges::max(norms), 0) << "with a rate they would change";
+}
+TEST_F(ChessTraining, RewardsByLengthMakeAnswersAsLongAsTheyMayBe) {
+  constexpr double kMost = 60;
+  warm_up();
+  const CommandResult result = reward(
+      {"run.dir=grpo", "train.steps=40", "optim.learning_rate=1e-2", "rollout.prompts=8",
+       "rollout.samples=8", "rollout.policy_tokens=60", "reward.control=length", "grpo.kl=0"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<double> lengths = told("grpo", "completion_tokens");
+  ASSERT_EQ(lengths.size(), 40U);
+  EXPECT_LT(lengths.front(), 0.95 * kMost) << "there is something to learn";
+  EXPECT_GT(lengths.back(), 0.98 * kMost);
 }
 
 TEST_F(ChessTraining, RefusesWhatTeachesNothing) {
