@@ -365,6 +365,88 @@ INSTANTIATE_TEST_SUITE_P(All, MatmulsByTiles,
                                            Dtypes{DType::bf16, DType::f32}),
                          pair_name);
 
+/// A tile whose operands lie in ways that loops may know of; what is computed does not depend on them.
+template <class T>
+struct Layouts {
+  enum class Rows { apart, in_depth, beside_one_another };
+  int64_t rows, columns, depth;
+  std::vector<T> a, b, c;
+
+  Layouts(int64_t rows_, int64_t columns_, int64_t depth_)
+      : rows(rows_), columns(columns_), depth(depth_) {
+    PhiloxStream draws(static_cast<uint64_t>(rows + 100 * columns + 10000 * depth));
+    for (auto& [operand, count] :
+         {std::pair{&a, rows * depth}, {&b, depth * columns}, {&c, rows * columns}})
+      for (int64_t i = 0; i < count; ++i) operand->push_back(static_cast<T>(draws.uniform(-1, 1)));
+  }
+
+  std::vector<T> multiplied(const cpu::GemmUnit<T>& unit, Rows lie, int64_t b_depth,
+                            cpu::GemmTile<T> tile) const {
+    tile.rows = rows;
+    tile.columns = columns;
+    tile.depth = depth;
+    tile.a_row = lie == Rows::apart ? 2 * depth + 3 : lie == Rows::in_depth ? depth + 3 : 1;
+    tile.a_depth = lie == Rows::apart ? 2 : lie == Rows::in_depth ? 1 : rows + 2;
+    std::vector<T> a_there(static_cast<size_t>(rows * tile.a_row + depth * tile.a_depth));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t d = 0; d < depth; ++d)
+        a_there[static_cast<size_t>(r * tile.a_row + d * tile.a_depth)] =
+            a[static_cast<size_t>(r * depth + d)];
+    std::vector<T> b_there(static_cast<size_t>(depth * b_depth));
+    for (int64_t d = 0; d < depth; ++d)
+      for (int64_t n = 0; n < columns; ++n)
+        b_there[static_cast<size_t>(d * b_depth + n)] = b[static_cast<size_t>(d * columns + n)];
+    std::vector<T> result = c;
+    cpu::Prefetcher next;
+    if (tile.prefetcher != nullptr) {
+      next.add(c.data(), rows, columns * static_cast<int64_t>(sizeof(T)),
+               columns * static_cast<int64_t>(sizeof(T)));
+      tile.prefetcher = &next;
+    }
+    tile.a = a_there.data();
+    tile.b = b_there.data();
+    tile.b_depth = b_depth;
+    tile.c = result.data();
+    tile.c_row = columns;
+    unit.multiply(tile);
+    return result;
+  }
+};
+
+template <class T>
+void expect_equal_bits_of_layouts(VectorUnit vector_unit) {
+  using Rows = typename Layouts<T>::Rows;
+  const cpu::GemmUnit<T>* unit = cpu::gemm_unit<T>(vector_unit);
+  if (unit == nullptr) return;
+  cpu::Prefetcher asks;
+  for (const int64_t columns :
+       {int64_t{unit->block_columns}, int64_t{unit->block_columns - 1}, int64_t{unit->lanes}})
+    for (int64_t rows = 1; rows <= 13; ++rows)
+      for (const int64_t depth : {1, 3, 4, 6, 8, 21}) {
+        const Layouts<T> matmul(rows, columns, depth);
+        for (const cpu::GemmTile<T>& how :
+             {cpu::GemmTile<T>{}, cpu::GemmTile<T>{.accumulate = true},
+              cpu::GemmTile<T>{.goes_on = true, .prefetcher = &asks}}) {
+          const std::vector<T> apart = matmul.multiplied(*unit, Rows::apart, columns + 5, how);
+          for (const Rows lie : {Rows::in_depth, Rows::beside_one_another})
+            for (const int64_t b_depth : {columns, columns + 5})
+              EXPECT_EQ(matmul.multiplied(*unit, lie, b_depth, how), apart)
+                  << vector_unit_name(vector_unit) << ": " << rows << " x " << columns
+                  << " of depth " << depth << (how.accumulate ? ", added" : "")
+                  << (how.goes_on ? ", going on" : "") << ", rows of a "
+                  << (lie == Rows::in_depth ? "apart" : "beside one another") << ", of b "
+                  << b_depth << " apart";
+        }
+      }
+}
+
+TEST(GemmLoops, GiveTheSameBitsHoweverOperandsLie) {
+  for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512}) {
+    expect_equal_bits_of_layouts<float>(unit);
+    expect_equal_bits_of_layouts<double>(unit);
+  }
+}
+
 // Workers take equal numbers of tiles, so none may be much larger than the others, nor may there be one.
 TEST(GemmTiling, IsLevelAndSharesSmallMatmuls) {
   struct Matmul {

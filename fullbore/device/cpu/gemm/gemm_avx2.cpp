@@ -24,6 +24,7 @@ struct Avx2F32 {
   static constexpr int kLanes = 8;
   static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
+  static constexpr int kUnitSteps = 4;
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 60;
@@ -35,6 +36,9 @@ struct Avx2F32 {
   FB_INLINE Register broadcast(float x) { return _mm256_set1_ps(x); }
   FB_INLINE Register add(Register a, Register b) { return _mm256_add_ps(a, b); }
   FB_INLINE Register fma(Register a, Register b, Register c) { return _mm256_fmadd_ps(a, b, c); }
+  FB_INLINE void add_product(Register& sum, Register a, Register b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+  }
   FB_INLINE Mask mask_of(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -114,6 +118,7 @@ struct Avx2F64 {
   static constexpr int kLanes = 4;
   static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
+  static constexpr int kUnitSteps = 4;
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 30;
@@ -126,6 +131,9 @@ struct Avx2F64 {
   FB_INLINE Register broadcast(double x) { return _mm256_set1_pd(x); }
   FB_INLINE Register add(Register a, Register b) { return _mm256_add_pd(a, b); }
   FB_INLINE Register fma(Register a, Register b, Register c) { return _mm256_fmadd_pd(a, b, c); }
+  FB_INLINE void add_product(Register& sum, Register a, Register b) {
+    __asm__("vfmadd231pd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+  }
   FB_INLINE Mask mask_of(int count) {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
   }
