@@ -12,7 +12,8 @@ namespace {
 // Of a forward pass, by one microbatch: what a hundred tokens do with a weight of a matmul, or two thousand where
 // gradients are too large for caches. To write and read them once more for each microbatch, and weights by each thread
 // group, is then less than microbatches gain. (GPT-2 124M at 1024 tokens a microbatch: 2 % slower than whole; 10.7 M
-// parameters at 8192: 3 % faster; 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)
+// parameters at 8192: 3 % faster; 0.1 to 3.6 M at 128 to 2048: 3 to 58 %. LatentWire through a frozen model of 135 M,
+// 392 rows: two microbatches 12 % faster than four or one.)
 constexpr double kFewestFlops = 200, kFewestFarFlops = 4000;
 // Four microbatches write twice as many gradients as two: on two workers that costs 4 % at 190 tokens a microbatch and
 // 3 % at 510, and nothing on one (bench/results/2026-11-24-shards-by-job.txt). Four workers need four microbatches, so
@@ -48,7 +49,7 @@ bool depends_on_parameters(const Graph& graph, Value value) {
   return false;
 }
 
-/// What the loss does in its forward pass with each of its parameters, in flops; less than 0: it cannot be cut.
+/// What the loss does in its forward pass with each of its weights, frozen ones too, in flops; less than 0: it cannot be cut.
 struct Work {
   double flops = -1;
   bool is_near = true;  ///< are gradients small enough for caches?
@@ -63,11 +64,15 @@ Work work_of(const LossFunction& loss, const std::vector<BatchField>& fields) {
   const Graph& graph = trace.builder().graph();
   for (const LossTerm& term : found.terms)
     if (depends_on_parameters(graph, term.weight.value())) return {};
-  double parameters = 0;
-  for (const Graph::Input& input : graph.inputs())
-    if (input.role == Role::parameter)
-      parameters += static_cast<double>(graph.type(input.value).elements());
-  return {graph_cost(graph).flops / std::max(1.0, parameters), 4 * parameters <= kNearBytes};
+  double parameters = 0, frozen = 0;
+  for (const Graph::Input& input : graph.inputs()) {
+    const auto elements = static_cast<double>(graph.type(input.value).elements());
+    if (input.role == Role::parameter) parameters += elements;
+    if (input.role == Role::frozen) frozen += elements;
+  }
+  // Frozen weights have no gradients, but each microbatch reads them.
+  return {graph_cost(graph).flops / std::max(1.0, parameters + frozen),
+          4 * parameters <= kNearBytes};
 }
 
 }  // namespace

@@ -58,6 +58,27 @@ TEST(ParallelCount, KnowsTheOthersForRunsThatMemoryLimits) {
   EXPECT_EQ(counts(400, 4), (Counts{1, 2, 4})) << "of 100 rows";
 }
 
+// Each microbatch reads them, though they have no gradients.
+TEST(ParallelCount, CountsFrozenWeights) {
+  const auto behind = [](int64_t width) -> LossFunction {
+    return [width](Trace& trace, std::span<const Tensor> batch) {
+      Tensor extra;
+      {
+        const FrozenScope frozen(trace);
+        extra = reduce_sum(
+            matmul(batch[0], trace.parameter("given", {kWidth, width}, Initializer::normal(0.5))),
+            {1});
+      }
+      return squared_error(trace, std::vector{batch[0], batch[1] + extra});
+    };
+  };
+  // Of a narrow one a row does two flops with a weight, as with the trained ones.
+  EXPECT_EQ(count(behind(kWidth), fields_of(2400), 1), 4);
+  // By trained weights alone 4: 100 rows did 25,600 flops with 64 of them.
+  EXPECT_EQ(count(behind(1024), fields_of(1200), 1), 2);
+  EXPECT_EQ(count(behind(1024), fields_of(100), 1), 1);
+}
+
 // Their gradients go through memory.
 TEST(ParallelCount, AsksForMoreOfLargeModels) {
   const LossFunction large = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
