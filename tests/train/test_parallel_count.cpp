@@ -74,7 +74,7 @@ TEST(ParallelCount, CountsFrozenWeights) {
   };
   // Of a narrow one a row does two flops with a weight, as with the trained ones.
   EXPECT_EQ(count(behind(kWidth), fields_of(2400), 1), 4);
-  // By trained weights alone 4: 100 rows did 25,600 flops with 64 of them.
+  // By the 64 trained weights alone they would be 4.
   EXPECT_EQ(count(behind(1024), fields_of(1200), 1), 2);
   EXPECT_EQ(count(behind(1024), fields_of(100), 1), 1);
 }
