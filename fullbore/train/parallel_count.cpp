@@ -49,7 +49,8 @@ bool depends_on_parameters(const Graph& graph, Value value) {
   return false;
 }
 
-/// What the loss does in its forward pass with each of its weights, frozen ones too, in flops; less than 0: it cannot be cut.
+/// What the loss does in its forward pass with each of its weights, frozen ones too, in flops; less than 0: it cannot
+/// be cut.
 struct Work {
   double flops = -1;
   bool is_near = true;  ///< are gradients small enough for caches?

@@ -9,8 +9,8 @@ namespace fullbore {
 /// How many parallel microbatches a batch is cut into where nobody says (microbatches.h). It follows from the job
 /// alone, the model and its batch, never from the workers: the same job has the same bits on any number of them. Four,
 /// or two, or one: as many as divide the rows of every shape of batch, or of the sequential microbatches of it, and
-/// each of which does enough with the weights, frozen ones too, for one batch. For each microbatch has gradients of its own, whose
-/// bytes would else be a good part of all that the step moves. One where
+/// each of which does enough with the weights, frozen ones too, for one batch. For each microbatch reads the weights and
+/// has gradients of its own, whose bytes would else be a good part of all that the step moves. One where
 ///
 /// - the batch cannot be cut, for a field has it along no axis (BatchField::batch_axis) or has other rows, or the model
 ///   keeps State of its own;

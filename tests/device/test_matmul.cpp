@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -395,7 +396,7 @@ struct Layouts {
       for (int64_t d = 0; d < depth; ++d)
         a_there[static_cast<size_t>(r * tile.a_row + d * tile.a_depth)] =
             a[static_cast<size_t>(r * depth + d)];
-    std::vector<T> b_there(static_cast<size_t>(depth * b_depth));
+    std::vector<T> b_there(static_cast<size_t>(std::max<int64_t>(1, depth) * b_depth));
     for (int64_t d = 0; d < depth; ++d)
       for (int64_t n = 0; n < columns; ++n)
         b_there[static_cast<size_t>(d * b_depth + n)] = b[static_cast<size_t>(d * columns + n)];
