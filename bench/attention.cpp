@@ -1,6 +1,6 @@
 // What the tiled kernels of attention gain over its decomposition into matmuls and a softmax. Rows
-// "f32/T256 D64 causal/training/kernel" and ".../decomposition" count the operations of what a causal
-// mask leaves, 4 D per pair forward and 14 D with the gradients of q, k and v; "peak" is the share of
+// "f32/T256 D64 causal/training/kernel" and ".../decomposition", "packed" where heads lie as projections
+// make them, count the operations of what a causal mask leaves, 4 D per pair forward and 14 D with the gradients of q, k and v; "peak" is the share of
 // one core's peak in that dtype. One worker, and time is the processor's: other processes disturb it
 // less, and both contenders share their work out in the same way.
 #include <benchmark/benchmark.h>
@@ -17,6 +17,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/packed_attention.h"
 #include "fullbore/passes/canonicalize/expand_composites.h"
 #include "fullbore/runtime/program.h"
 
@@ -33,24 +34,31 @@ struct Case {
   int64_t batch, heads, length, width;
   double dropout;
   bool training;  // with the gradients
+  bool packed;    // heads of one tensor, positions first
 
   std::string text() const {
-    return fmt::format("{}/T{} D{}{}/{}", dtype_name(dtype), length, width,
-                       dropout > 0 ? " dropout" : "", training ? "training" : "forward");
+    return fmt::format("{}/T{} D{}{}{}/{}", dtype_name(dtype), length, width,
+                       packed ? " packed" : "", dropout > 0 ? " dropout" : "",
+                       training ? "training" : "forward");
   }
 };
 
+// Of operands and, where there is dropout, its seed and step behind dy.
+Tensor attend(const Case& c, const std::vector<Tensor>& x) {
+  AttentionOptions options{.causal = true, .dropout = c.dropout};
+  const size_t dy = c.packed ? 1 : 3;
+  if (c.dropout > 0) options.random = {.seed = x[dy + 1], .step = x[dy + 2], .site = 1};
+  return c.packed ? packed_attention(x[0], c.heads, options) : attention(x[0], x[1], x[2], options);
+}
+
 // Attention as one node, or as the nodes of its decomposition.
 Tensor attend(GraphBuilder& builder, const Case& c, const std::vector<Tensor>& x, bool decomposed) {
-  AttentionOptions options{.causal = true, .dropout = c.dropout};
-  if (c.dropout > 0) options.random = {.seed = x[4], .step = x[5], .site = 1};
-  if (!decomposed) return attention(x[0], x[1], x[2], options);
+  if (!decomposed) return attend(c, x);
   GraphBuilder inner;
   std::vector<Tensor> inputs;
   for (const Tensor& tensor : x)
     inputs.push_back(inner.input(fmt::format("x{}", inputs.size()), Role::batch, tensor.type()));
-  if (c.dropout > 0) options.random = {.seed = inputs[4], .step = inputs[5], .site = 1};
-  inner.output("y", attention(inputs[0], inputs[1], inputs[2], options));
+  inner.output("y", attend(c, inputs));
   return inline_graph(builder, expand_composites(inner.graph(), Target{}), x)[0];
 }
 
@@ -58,17 +66,22 @@ Graph make_graph(const Case& c, bool decomposed) {
   GraphBuilder builder;
   const TensorType type{c.dtype, {c.batch, c.heads, c.length, c.width}};
   std::vector<Tensor> x;
-  for (const char* name : {"q", "k", "v", "dy"})
-    x.push_back(builder.input(name, Role::batch, type));
+  if (c.packed) {
+    x = {builder.input("qkv", Role::batch, {c.dtype, {c.batch, c.length, 3 * c.heads, c.width}}),
+         builder.input("dy", Role::batch, {c.dtype, {c.batch, c.length, c.heads, c.width}})};
+  } else {
+    for (const char* name : {"q", "k", "v", "dy"})
+      x.push_back(builder.input(name, Role::batch, type));
+  }
   if (c.dropout > 0)
     for (const char* name : {"seed", "step"})
       x.push_back(builder.input(name, Role::batch, {DType::i64, {}}));
   const Tensor y = attend(builder, c, x, decomposed);
   builder.output("y", y);
   if (c.training) {
-    const Tensor wanted[] = {x[0], x[1], x[2]};
-    const std::vector<Tensor> gradients =
-        backward(builder, std::span(&y, 1), std::span(&x[3], 1), wanted);
+    const size_t operands = c.packed ? 1 : 3;
+    const std::vector<Tensor> gradients = backward(
+        builder, std::span(&y, 1), std::span(&x[operands], 1), std::span(x).first(operands));
     for (size_t i = 0; i < gradients.size(); ++i)
       builder.output(fmt::format("gradient{}", i), gradients[i]);
   }
@@ -118,16 +131,17 @@ void register_all() {
     for (const int64_t length : {64, 256, 1024})
       for (const int64_t width : {32, 64, 128})
         for (const double dropout : {0.0, 0.1})
-          for (const bool training : {false, true}) {
-            if (dropout > 0 && (length != 256 || width != 64)) continue;
-            const int64_t batch = std::max<int64_t>(2, 65536 / length / length);
-            const Case c{dtype, batch, 4, length, width, dropout, training};
-            for (const bool decomposed : {false, true})
-              benchmark::RegisterBenchmark(
-                  (c.text() + (decomposed ? "/decomposition" : "/kernel")).c_str(), run, c,
-                  decomposed)
-                  ->Unit(benchmark::kMicrosecond);
-          }
+          for (const bool training : {false, true})
+            for (const bool packed : {false, true}) {
+              if (dropout > 0 && (length != 256 || width != 64)) continue;
+              const int64_t batch = std::max<int64_t>(2, 65536 / length / length);
+              const Case c{dtype, batch, 4, length, width, dropout, training, packed};
+              for (const bool decomposed : {false, true})
+                benchmark::RegisterBenchmark(
+                    (c.text() + (decomposed ? "/decomposition" : "/kernel")).c_str(), run, c,
+                    decomposed)
+                    ->Unit(benchmark::kMicrosecond);
+            }
 }
 
 const bool registered = (register_all(), true);

@@ -40,6 +40,11 @@ const Case kCases[] = {
     {"dropout", 2, 67, 3, 3, 16, true, false, 0.25},
     {"one position", 3, 1, 2, 2, 4, true},
     {"two texts in a row, and padding", 3, 140, 3, 3, 16, true, true},
+    {"few positions: operands and sums where they lie", 2, 9, 2, 2, 32},
+    {"few positions, heads that share keys, dropout", 2, 13, 4, 2, 20, true, false, 0.25},
+    {"few positions, of which some are padding", 2, 19, 2, 2, 32, false, true},
+    {"as many as are used where they lie", 2, 32, 2, 2, 8, true},
+    {"one more", 2, 33, 2, 2, 8, true},
 };
 
 class PackedCase {

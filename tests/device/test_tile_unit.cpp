@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -73,6 +74,22 @@ TEST(TileUnit, ExponentialsOfTheExtremes) {
   }
 }
 
+// A product that is too small for its exponent sets the flag, and takes many processors a hundred times as long.
+TEST(TileUnit, ExponentialsThatAreZeroUnderflowNowhere) {
+  constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
+  for (const TileUnit* unit : units()) {
+    const Row kept =
+        exponentials(*unit, {-103.97F, -103, -90});  // ln of half the smallest: -103.9721
+    EXPECT_EQ(kept[0], kSmallest);
+    EXPECT_EQ(kept[1], kSmallest);
+    EXPECT_NEAR(kept[2] / kSmallest, 584744, 1);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    const Row found = exponentials(*unit, {-103.981F, -104, -200, -1e30F, -kInfinity});
+    EXPECT_EQ(std::fetestexcept(FE_UNDERFLOW), 0);
+    for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(found[i] == 0 && !std::signbit(found[i])) << i;
+  }
+}
+
 TEST(TileUnit, FinishTakesLogarithmsAndReciprocals) {
   Row sum = {1, 2, 0.75F, 1e-30F, 1e30F, 0, NAN, 3.5F};
   sum.resize(kGroupQueries, 1);
@@ -100,7 +117,10 @@ TEST(TileUnit, MaskScalesAddsAndCuts) {
   for (size_t q = 0; q < seen.size(); ++q) seen[q] = static_cast<float>(q % 7);
   for (const TileUnit* unit : units()) {
     Row scores(kKeys * kTileQueries), largest(kGroupQueries, -kInfinity);
-    for (size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(i / kTileQueries);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const size_t key = i / kTileQueries;
+      scores[i] = static_cast<float>(key);
+    }
     unit->mask({scores.data(), kKeys, kGroupQueries}, {-2, bias.data(), seen.data()},
                largest.data());
     for (int64_t key = 0; key < kKeys; ++key)

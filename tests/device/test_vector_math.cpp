@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <ostream>
@@ -200,6 +201,27 @@ TEST_P(VectorMathSpecials, AgreeWithTheCLibrary) {
         EXPECT_LE(std::abs(got - rounded), 4 * spacing(dtype, exact)) << call << " = " << got;
     }
   }
+}
+
+// A product that is too small for its exponent sets the flag, and takes many processors a hundred times as long.
+TEST_P(VectorMathSpecials, ExponentialsThatAreZeroUnderflowNowhere) {
+  const DType dtype = GetParam();
+  const double least = dtype == DType::f32 ? -104.01 : -746.01;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const TensorType type{dtype, {35}};
+  Graph graph;
+  const Value x = graph.add_input("x", Role::batch, type);
+  const Node node = graph.add_node(get_op("exp"), {x}, {});
+  JitCompiler compiler;
+  const auto kernel = compiler.add(graph, node, 1);
+  compiler.finish();
+  std::vector<double> values(35, least);
+  for (size_t i = 0; i < values.size(); i += 3) values[i] = i % 2 == 0 ? -infinity : 100 * least;
+  const std::vector<Literal> operands{Literal::of(type, values)};
+  std::feclearexcept(FE_ALL_EXCEPT);
+  const Literal found = run_kernel(*kernel, operands, {type})[0];
+  EXPECT_EQ(std::fetestexcept(FE_UNDERFLOW), 0);
+  for (const double got : found.reals()) EXPECT_TRUE(got == 0 && !std::signbit(got)) << got;
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, VectorMathSpecials, ::testing::Values(DType::f32, DType::f64),

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kManyKeySets = 8;
 // Keys of an item where sets are few: enough that transposing the queries for each costs little.
 constexpr int64_t kRangeKeys = 4 * kTileKeys;
+// Keys, values and their sums of a set that stay in the second cache while all of its queries go by.
+constexpr int64_t kMostBytesOfSet = 1 << 20;
 
 struct KeyRange {
   int64_t key_set = -1;
@@ -31,6 +33,8 @@ class AttentionGradientKernel final : public CpuKernel {
         problem_(tiles_.problem),
         blocks_(problem_),
         whole_(problem_.key_sets() >= kManyKeySets),
+        at_once_(whole_ || 4 * problem_.shape.keys * tiles_.width() * int64_t{sizeof(float)} <=
+                               kMostBytesOfSet),
         ranges_{problem_.shape.keys,
                 whole_ ? std::max<int64_t>(1, problem_.shape.keys) : kRangeKeys},
         log_sum_exp_dtype_(log_sum_exp),
@@ -58,18 +62,22 @@ class AttentionGradientKernel final : public CpuKernel {
     const int64_t of_set = items_of_set();
     for (int64_t item = begin; item < end; ++item) {
       const int64_t key_set = item / of_set;
+      // Whoever has all items of a set makes its scores once for all gradients: other work, the same sums.
+      if (at_once_ && item % of_set == 0 && item + of_set <= end) {
+        prepare_keys(buffers, {key_set, 0, keys}, w);
+        run_keys(buffers, true, w);
+        item += of_set - 1;
+        continue;
+      }
       const auto ranges_before = [&](int64_t i) { return i * ranges_.parts() / of_set; };
       const int64_t index = item % of_set;
       const int64_t range = from_both_ends(ranges_before(index), ranges_.parts());
-      if (whole_) {
-        prepare_keys(buffers, {key_set, 0, keys}, w);
-        run_keys(buffers, true, w);
-      } else if (ranges_before(index + 1) > ranges_before(index)) {
+      if (ranges_before(index + 1) > ranges_before(index)) {
         prepare_keys(buffers, {key_set, ranges_.begin(range), ranges_.end(range)}, w);
         run_keys(buffers, false, w);
       } else {
         prepare_keys(buffers, {key_set, 0, keys}, w);
-        run_block(buffers, blocks_[index - ranges_before(index)], true, nullptr, nullptr, w);
+        run_block(buffers, blocks_[index - ranges_before(index)], true, nullptr, w);
       }
     }
   }
@@ -83,9 +91,9 @@ class AttentionGradientKernel final : public CpuKernel {
     float *log_sum_exp, *delta, *largest;
     VnniPair *weight_pairs, *slope_pairs, *slope_key_pairs;
     KeyRange range = {};
-    const E* keys = nullptr;          ///< rows
-    const E* keys_stacked = nullptr;  ///< the same
-    const E* values = nullptr;        ///< rows
+    typename Tiles::Rows keys;          ///< rows
+    typename Tiles::Rows keys_stacked;  ///< the same, stacked
+    typename Tiles::Rows values;        ///< rows
 
     Workspace(const AttentionGradientKernel& kernel, Scratch& scratch)
         : masks(kernel.problem_, scratch) {
@@ -93,7 +101,8 @@ class AttentionGradientKernel final : public CpuKernel {
       const AttentionProblem& p = kernel.problem_;
       const int64_t keys_in_all = p.shape.keys;
       const bool in_place = tiles.sums_in_place(p.k);
-      const int64_t sums = in_place ? 0 : kernel.ranges_.size * tiles.width();
+      const int64_t together = kernel.at_once_ ? keys_in_all : kernel.ranges_.size;
+      const int64_t sums = in_place ? 0 : together * tiles.width();
       constexpr int64_t kTile = kTileKeys * kTileQueries;
       transposed_q = scratch.take<E>(tiles.depth() * kTileQueries);
       transposed_dy = scratch.take<E>(tiles.depth() * kTileQueries);
@@ -120,11 +129,6 @@ class AttentionGradientKernel final : public CpuKernel {
     const Workspace counted(*this, scratch);
     return scratch.bytes();
   }
-  // Where to add up rows of a result from one row on: there, or in scratch.
-  float* sums_in(const RowLayout& layout, void* tensor, int64_t row, float* scratch) const {
-    return tiles_.sums_in_place(layout) ? static_cast<float*>(tensor) + layout.element(row)
-                                        : scratch;
-  }
   SourceMatrix rows_of(const RowLayout& layout, const void* tensor, int64_t first,
                        int64_t count) const {
     return tiles_.matrix(layout, tensor, first, count);
@@ -147,59 +151,58 @@ class AttentionGradientKernel final : public CpuKernel {
     const int64_t first = w.range.key_set * problem_.shape.keys + w.range.begin;
     void* dk_result = buffers[outputs + problem_.at.dk];
     void* dv_result = buffers[outputs + problem_.at.dv];
-    float* dk = sums_in(problem_.k, dk_result, first, w.dk);
-    float* dv = sums_in(problem_.v, dv_result, first, w.dv);
-    std::fill_n(dk, w.range.count() * tiles_.width(), 0.0F);
-    std::fill_n(dv, w.range.count() * tiles_.width(), 0.0F);
+    const KeySums sums{tiles_.sums_in(problem_.k, dk_result, first, w.dk),
+                       tiles_.sums_in(problem_.v, dv_result, first, w.dv)};
+    tiles_.clear(sums.dk, w.range.count());
+    tiles_.clear(sums.dv, w.range.count());
     for (int64_t block = 0; block < blocks_.count(); ++block)
-      run_block(buffers, blocks_[block], with_queries, dk, dv, w);
+      run_block(buffers, blocks_[block], with_queries, &sums, w);
     if (tiles_.sums_in_place(problem_.k)) return;
-    tiles_.round(dk, problem_.k, dk_result, first, w.range.count());
-    tiles_.round(dv, problem_.v, dv_result, first, w.range.count());
+    tiles_.round(w.dk, problem_.k, dk_result, first, w.range.count());
+    tiles_.round(w.dv, problem_.v, dv_result, first, w.range.count());
   }
 
-  // One block of queries against the prepared keys: adds to dk and dv, unless they are null, and
+  // Of the prepared keys.
+  struct KeySums {
+    StridedRows dk, dv;
+  };
+  // One block of queries against the prepared keys: adds to their sums, unless these are null, and
   // makes dq if asked to.
-  void run_block(void* const* buffers, const QueryBlock& block, bool with_queries, float* dk,
-                 float* dv, Workspace& w) const {
+  void run_block(void* const* buffers, const QueryBlock& block, bool with_queries,
+                 const KeySums* sums, Workspace& w) const {
     const int64_t row = problem_.first_row(w.range.key_set) + block.first;
-    const int64_t width = tiles_.width();
     void* dq_result = buffers[problem_.inputs() + problem_.at.dq];
-    float* dq = nullptr;
-    if (with_queries) {
-      dq = sums_in(problem_.q, dq_result, row, w.dq);
-      std::fill_n(dq, block.count * width, 0.0F);
-    }
-    Rows rows;
+    const StridedRows dq = tiles_.sums_in(problem_.q, dq_result, row, w.dq);
+    if (with_queries) tiles_.clear(dq, block.count);
+    QueryRows rows;
     for (int64_t key = w.range.begin; key < w.range.end; key += kTileKeys) {
       const SeenTile* const known = w.masks.known(w.range.key_set, block, key);
       if (known != nullptr && known->state == SeenTile::State::hidden) continue;
       TileView view = view_tile(problem_.shape, block, key, w.range.end);
       if (view.empty()) break;
       if (!tiles_.read_mask(buffers, w.range.key_set, block, view, w.masks)) continue;
-      if (!rows.q) rows = prepare_rows(buffers, row, block, dk != nullptr, w);
+      if (!rows.q.data) rows = prepare_rows(buffers, row, block, sums != nullptr, w);
       make_slopes(buffers, view, row, w);
       const int64_t offset = key - w.range.begin;
       const auto [weights, slopes, slopes_by_query] = results(w);
-      if (dk) {
-        tiles_.add_by_key(view, block.count, weights, rows.dy, dv + offset * width);
-        tiles_.add_by_key(view, block.count, slopes, rows.q, dk + offset * width);
+      if (sums) {
+        tiles_.add_by_key(view, block.count, weights, rows.dy, sums->dv.from(offset));
+        tiles_.add_by_key(view, block.count, slopes, rows.q, sums->dk.from(offset));
       }
-      if (dq)
+      if (with_queries)
         tiles_.add_by_query(view, block.count, slopes_by_query,
-                            w.keys_stacked + offset / Tiles::kStep * width, dq);
+                            w.keys_stacked.from(offset / Tiles::kStep), dq);
     }
-    if (dq && !tiles_.sums_in_place(problem_.q))
-      tiles_.round(dq, problem_.q, dq_result, row, block.count);
+    if (with_queries && !tiles_.sums_in_place(problem_.q))
+      tiles_.round(w.dq, problem_.q, dq_result, row, block.count);
   }
 
-  struct Rows {
-    const E* q = nullptr;  ///< stacked
-    const E* dy = nullptr;
+  struct QueryRows {
+    typename Tiles::Rows q, dy;  ///< stacked
   };
 
-  Rows prepare_rows(void* const* buffers, int64_t row, const QueryBlock& block, bool with_keys,
-                    Workspace& w) const {
+  QueryRows prepare_rows(void* const* buffers, int64_t row, const QueryBlock& block, bool with_keys,
+                         Workspace& w) const {
     const SourceMatrix q = rows_of(problem_.q, buffers[problem_.at.q], row, block.count);
     const SourceMatrix dy = rows_of(problem_.y, buffers[problem_.at.dy], row, block.count);
     tiles_.transpose_queries(q, w.transposed_q);
@@ -216,15 +219,16 @@ class AttentionGradientKernel final : public CpuKernel {
     read(buffers[problem_.at.log_sum_exp], log_sum_exp_dtype_, row, 1, w.log_sum_exp);
     read(buffers[problem_.at.delta], delta_dtype_, problem_.delta.element(row), problem_.delta.row,
          w.delta);
-    if (!with_keys) return {w.transposed_q, w.transposed_dy};  // not read: only that they are there
+    if (!with_keys)
+      return {{w.transposed_q, 0}, {w.transposed_dy, 0}};  // not read: only that they are there
     return {tiles_.stacked(q, w.stacked_q), tiles_.stacked(dy, w.stacked_dy)};
   }
 
   // Weights and the cotangents of the scores of one tile.
   void make_slopes(void* const* buffers, const TileView& view, int64_t row, Workspace& w) const {
-    const int64_t rows = (view.first_key - w.range.begin) * tiles_.depth();
-    tiles_.scores(view, w.keys + rows, w.transposed_q, w.scores);
-    tiles_.scores(view, w.values + rows, w.transposed_dy, w.dot_products);
+    const int64_t first = view.first_key - w.range.begin;
+    tiles_.scores(view, w.keys.from(first), w.transposed_q, w.scores);
+    tiles_.scores(view, w.values.from(first), w.transposed_dy, w.dot_products);
     if (view.any_cut() || view.any_biased() || tiles_.remaining_scale() != 1)
       tiles_.mask(view, w.masks, w.scores, w.largest);
     if (w.masks.factors)
@@ -255,7 +259,8 @@ class AttentionGradientKernel final : public CpuKernel {
   Tiles tiles_;
   const AttentionProblem& problem_;
   QueryBlocks blocks_;
-  bool whole_;
+  bool whole_;    ///< each set of keys is one item
+  bool at_once_;  ///< may all items of a set be made as one?
   Blocks ranges_;
   DType log_sum_exp_dtype_;
   DType delta_dtype_;

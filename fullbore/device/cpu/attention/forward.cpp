@@ -59,8 +59,7 @@ class AttentionKernel final : public CpuKernel {
     float *scores, *sums;
     float *largest, *shift, *sum, *factor, *log_sum_exp;
     TileView* views = nullptr;  ///< of each tile that is scored apart from its values
-    const E* keys = nullptr;
-    const E* values = nullptr;
+    typename Tiles::Rows keys, values;
 
     Workspace(const AttentionKernel& kernel, Scratch& scratch) : masks(kernel.problem_, scratch) {
       const Tiles& tiles = kernel.tiles_;
@@ -90,9 +89,8 @@ class AttentionKernel final : public CpuKernel {
     const int64_t row = problem_.first_row(key_set) + block.first;
     const int64_t width = tiles_.width();
     const int64_t lanes = block.groups() * kGroupQueries;
-    const bool in_place = tiles_.sums_in_place(problem_.y);
-    float* sums = in_place ? reinterpret_cast<float*>(y) + problem_.y.element(row) : w.sums;
-    std::fill_n(sums, block.count * width, 0.0F);
+    const StridedRows sums = tiles_.sums_in(problem_.y, y, row, w.sums);
+    tiles_.clear(sums, block.count);
     std::fill_n(w.largest, lanes, -kInfinity);
     std::fill_n(w.shift, lanes, 0.0F);
     std::fill_n(w.sum, lanes, 0.0F);
@@ -106,12 +104,12 @@ class AttentionKernel final : public CpuKernel {
 
     tiles_.loops.finish(lanes, w.shift, w.sum, problem_.kept(), w.log_sum_exp, w.factor);
     tiles_.loops.scale_rows(sums, block.count, width, w.factor);
-    if (!in_place) tiles_.round(sums, problem_.y, y, row, block.count);
+    if (!tiles_.sums_in_place(problem_.y)) tiles_.round(w.sums, problem_.y, y, row, block.count);
     std::copy_n(w.log_sum_exp, block.count, log_sum_exp + row);
   }
 
   void attend_tile_by_tile(void* const* buffers, int64_t key_set, const QueryBlock& block,
-                           const TileDraws& draws, Workspace& w, float* sums) const {
+                           const TileDraws& draws, Workspace& w, const StridedRows& sums) const {
     const int64_t row = problem_.first_row(key_set) + block.first;
     const int64_t lanes = block.groups() * kGroupQueries;
     for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
@@ -130,7 +128,7 @@ class AttentionKernel final : public CpuKernel {
   // First the largest score of all keys, then the weights in terms of it: nothing is rescaled, and each sum goes from key to
   // key, to which a key that is not seen adds 0. So it does not matter where tiles begin, nor what lies between the keys.
   void attend_in_one_chain(void* const* buffers, int64_t key_set, const QueryBlock& block,
-                           const TileDraws& draws, Workspace& w, float* sums) const {
+                           const TileDraws& draws, Workspace& w, const StridedRows& sums) const {
     const int64_t row = problem_.first_row(key_set) + block.first;
     const int64_t lanes = block.groups() * kGroupQueries;
     const bool kept = keeps_scores();
@@ -159,13 +157,13 @@ class AttentionKernel final : public CpuKernel {
   bool score(void* const* buffers, int64_t key_set, const QueryBlock& block, TileView& view,
              Workspace& w, float* scores) const {
     if (!tiles_.read_mask(buffers, key_set, block, view, w.masks)) return false;
-    tiles_.scores(view, w.keys + view.first_key * tiles_.depth(), w.transposed, scores);
+    tiles_.scores(view, w.keys.from(view.first_key), w.transposed, scores);
     tiles_.mask(view, w.masks, scores, w.largest);
     return true;
   }
 
   void add_values(const TileView& view, int64_t count, Workspace& w, float* scores,
-                  float* sums) const {
+                  const StridedRows& sums) const {
     view.for_each_run([&](const TileRun& run) {
       VnniPair* pairs = nullptr;
       if constexpr (Tiles::kVnni)
@@ -174,7 +172,7 @@ class AttentionKernel final : public CpuKernel {
           {scores + run.offset(), run.keys(), run.queries()}, w.shift + run.query(),
           w.masks.factors ? w.masks.factors + run.offset() : nullptr, w.sum + run.query(), pairs);
     });
-    const E* values = w.values + view.first_key / Tiles::kStep * tiles_.width();
+    const auto values = w.values.from(view.first_key / Tiles::kStep);
     if constexpr (Tiles::kVnni)
       tiles_.add_by_query(view, count, w.pairs, values, sums);
     else

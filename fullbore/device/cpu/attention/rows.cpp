@@ -85,7 +85,7 @@ class AttentionRowsKernel final : public CpuKernel {
     const auto scale = static_cast<float>(problem_.shape.scale);
     tiles_.f32_gemm.copy_rows(tiles_.matrix(problem_.q, buffers[0], first, count()), w.queries,
                               width());
-    tiles_.loops.scale_rows(w.queries, 1, count() * width(), &scale);
+    tiles_.loops.scale({w.queries, width()}, count(), width(), scale);
     std::fill_n(w.largest, count() * kPartKeys, -kInfinity);
     for (int64_t part = 0; part < parts_.parts(); ++part) {
       w.seen[part] = false;
@@ -196,15 +196,14 @@ class AttentionRowsKernel final : public CpuKernel {
       const int64_t key = parts_.begin(part);
       const int64_t keys = parts_.end(part) - key;
       const int64_t first = key_set * problem_.shape.keys + key;
-      const float* values =
-          tiles_.rows(tiles_.matrix(problem_.v, buffers[2], first, keys), w.values);
+      const auto values = tiles_.rows(tiles_.matrix(problem_.v, buffers[2], first, keys), w.values);
       tiles_.multiply({.rows = count(),
                        .columns = width(),
                        .depth = keys,
                        .a = w.scores + key,
                        .a_row = stride(),
-                       .b = values,
-                       .b_depth = width(),
+                       .b = values.data,
+                       .b_depth = values.stride,
                        .accumulate = !problem_.row_invariant,
                        .goes_on = problem_.row_invariant},
                       w.sums, width());
@@ -217,7 +216,7 @@ class AttentionRowsKernel final : public CpuKernel {
     std::fill(w.row_sum + count(), w.row_sum + kGroupQueries, 0.0F);
     tiles_.loops.finish(kGroupQueries, w.row_shift, w.row_sum, problem_.kept(), w.log_sum_exp,
                         w.inverse);
-    tiles_.loops.scale_rows(w.sums, count(), width(), w.inverse);
+    tiles_.loops.scale_rows({w.sums, width()}, count(), width(), w.inverse);
     const size_t outputs = problem_.inputs();
     tiles_.round(w.sums, problem_.y, buffers[outputs], first, count());
     std::copy_n(w.log_sum_exp, count(), static_cast<float*>(buffers[outputs + 1]) + first);

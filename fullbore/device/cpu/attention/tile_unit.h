@@ -19,6 +19,15 @@ struct ScoreTile {
   int64_t queries = 0;
 };
 
+/// Rows of f32, `stride` elements apart.
+struct StridedRows {
+  float* data = nullptr;
+  int64_t stride = 0;
+
+  float* row(int64_t index) const { return data + index * stride; }
+  StridedRows from(int64_t index) const { return {row(index), stride}; }
+};
+
 /// What the scores of a tile are before their exponentials are taken: score * scale + bias, -inf from
 /// key seen[query] on.
 struct TileMask {
@@ -74,7 +83,10 @@ struct TileUnit {
   /// to[i] = 0 where from[i] is true, else -inf; is any true?
   bool (*truths)(const uint8_t* from, int64_t count, float* to) = nullptr;
   /// x[row, columns] *= factor[row]
-  void (*scale_rows)(float* x, int64_t rows, int64_t columns, const float* factor) = nullptr;
+  void (*scale_rows)(const StridedRows& x, int64_t rows, int64_t columns,
+                     const float* factor) = nullptr;
+  /// x[row, columns] *= factor
+  void (*scale)(const StridedRows& x, int64_t rows, int64_t columns, float factor) = nullptr;
 };
 
 /// The unit's loops; the processor must have it.

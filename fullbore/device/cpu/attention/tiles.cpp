@@ -84,34 +84,34 @@ int64_t AttentionTiles<E>::copied_stack(const RowLayout& layout, int64_t n) cons
 }
 
 template <class E>
-const E* AttentionTiles<E>::rows(const SourceMatrix& from, E* copy) const {
-  if (used_as_they_lie(from.stride)) return static_cast<const E*>(from.data);
+auto AttentionTiles<E>::rows(const SourceMatrix& from, E* copy) const -> Rows {
+  if (used_as_they_lie(from.stride)) return {static_cast<const E*>(from.data), from.stride / kStep};
   gemm.copy_rows(from, copy, depth());
-  return copy;
+  return {copy, depth()};
 }
 
 template <class E>
-const E* AttentionTiles<E>::stacked(const SourceMatrix& from, E* copy) const {
+auto AttentionTiles<E>::stacked(const SourceMatrix& from, E* copy) const -> Rows {
   if (!kVnni) return rows(from, copy);
   gemm.copy(from, copy, width());
-  return copy;
+  return {copy, width()};
 }
 
 template <class E>
 void AttentionTiles<E>::transpose(const SourceMatrix& from, E* to) const {
+  // The last group whole, of which rows that there are follow: as many elements as the compiler knows.
+  const int64_t whole = from.rows / kGroupQueries * kGroupQueries;
+  for (int64_t row = 0; whole < from.rows && row < depth(); ++row)
+    std::fill_n(to + row * kTileQueries + whole, kGroupQueries, E());
   gemm.copy_transposed(from, to, kTileQueries);
-  const int64_t rest = round_up(from.rows, kGroupQueries) - from.rows;
-  for (int64_t row = 0; rest > 0 && row < depth(); ++row)
-    std::memset(to + row * kTileQueries + from.rows, 0, static_cast<size_t>(rest) * sizeof(E));
 }
 
 template <class E>
 void AttentionTiles<E>::transpose_queries(const SourceMatrix& q, E* to) const {
   transpose(q, to);
-  const auto scale = static_cast<float>(problem.shape.scale);
   if constexpr (!kVnni)
-    for (int64_t row = 0; row < depth(); ++row)
-      loops.scale_rows(to + row * kTileQueries, 1, round_up(q.rows, kGroupQueries), &scale);
+    loops.scale({to, kTileQueries}, depth(), round_up(q.rows, kGroupQueries),
+                static_cast<float>(problem.shape.scale));
 }
 
 template <class E>
@@ -137,14 +137,14 @@ void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) 
 }
 
 template <class E>
-void AttentionTiles<E>::scores(const TileView& view, const E* keys, const E* transposed,
+void AttentionTiles<E>::scores(const TileView& view, const Rows& keys, const E* transposed,
                                float* scores) const {
   view.for_each_part([&](const TileRun& run) {
     multiply({.rows = run.keys(),
               .columns = run.queries(),
               .depth = depth(),
-              .a = keys + run.first_key * depth(),
-              .a_row = depth(),
+              .a = keys.from(run.first_key).data,
+              .a_row = keys.stride,
               .b = transposed + run.query(),
               .b_depth = kTileQueries},
              scores + run.offset(), kTileQueries);
@@ -153,7 +153,7 @@ void AttentionTiles<E>::scores(const TileView& view, const E* keys, const E* tra
 
 template <class E>
 void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const E* weights,
-                                     const E* values, float* sums) const {
+                                     const Rows& values, const StridedRows& sums) const {
   view.for_each_run([&](const TileRun& run) {
     multiply({.rows = run.queries_of(count),
               .columns = width(),
@@ -161,27 +161,27 @@ void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const 
               .a = weights + run.first_key / kStep * kTileQueries + run.query(),
               .a_row = 1,
               .a_depth = kTileQueries,
-              .b = values + run.first_key / kStep * width(),
-              .b_depth = width(),
+              .b = values.from(run.first_key / kStep).data,
+              .b_depth = values.stride,
               .accumulate = !problem.row_invariant,
               .goes_on = problem.row_invariant},
-             sums + run.query() * width(), width());
+             sums.row(run.query()), sums.stride);
   });
 }
 
 template <class E>
 void AttentionTiles<E>::add_by_key(const TileView& view, int64_t count, const E* weights,
-                                   const E* values, float* sums) const {
+                                   const Rows& values, const StridedRows& sums) const {
   view.for_each_part([&](const TileRun& run) {
     multiply({.rows = run.keys(),
               .columns = width(),
               .depth = divide_up(run.queries_of(count), kStep),
               .a = weights + run.offset() / kStep,
               .a_row = kTileQueries / kStep,
-              .b = values + run.query() / kStep * width(),
-              .b_depth = width(),
+              .b = values.from(run.query() / kStep).data,
+              .b_depth = values.stride,
               .accumulate = true},
-             sums + run.first_key * width(), width());
+             sums.row(run.first_key), sums.stride);
   });
 }
 

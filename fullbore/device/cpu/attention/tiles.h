@@ -36,6 +36,10 @@ class TileMasks {
   SeenTile* seen_ = nullptr;
 };
 
+/// Rows of operands and results up to which they are used where they lie, however far apart. Of more, rows that are pages
+/// apart would push one another out of the first cache; so few are multiplied in the time that a copy takes.
+inline constexpr int64_t kFewRows = 32;
+
 /// The matmuls and masks of tiles that attention and its gradient share. E is what matmuls
 /// contract: float, or VnniPair, two neighbours at a time. Matrices come in two forms:
 ///   rows     [n, width / kStep]        to contract along a row: left operands, as they lie
@@ -47,6 +51,14 @@ class AttentionTiles {
   using Element = E;
   static constexpr bool kVnni = std::is_same_v<E, VnniPair>;
   static constexpr int64_t kStep = kDepthOf<E>;
+
+  /// Rows of either form, `stride` elements of E apart.
+  struct Rows {
+    const E* data = nullptr;
+    int64_t stride = 0;
+
+    Rows from(int64_t row) const { return {data + row * stride, stride}; }
+  };
 
   AttentionTiles(const AttentionProblem& problem, const MatmulUnits& units);
 
@@ -61,6 +73,10 @@ class AttentionTiles {
   int64_t depth() const { return width() / kStep; }
   /// Are operands f32, as sums are?
   bool direct() const { return problem.dtype == DType::f32; }
+  /// Are rows so few that those far apart keep their places in the first cache too? Then nothing is copied to be dense.
+  bool few_rows() const {
+    return problem.shape.rows() <= kFewRows && problem.shape.keys <= kFewRows;
+  }
   /// What the scores of transposed_queries are still to be multiplied by.
   float remaining_scale() const;
   double flops_per_nanosecond() const { return gemm.flops_per_nanosecond; }
@@ -73,30 +89,40 @@ class AttentionTiles {
     const int64_t bytes = layout.element(first) * dtype_bytes(problem.dtype);
     return {static_cast<const char*>(tensor) + bytes, problem.dtype, layout.row, count, width()};
   }
-  /// Can sums be made where they go? f32, and rows without gaps.
-  bool sums_in_place(const RowLayout& layout) const { return direct() && is_dense(layout); }
+  /// Can sums be made where they go? f32, and rows without gaps or few.
+  bool sums_in_place(const RowLayout& layout) const {
+    return direct() && (is_dense(layout) || few_rows());
+  }
+  /// Rows of a tensor from one on to make sums in: there, or in scratch.
+  StridedRows sums_in(const RowLayout& layout, void* tensor, int64_t row, float* scratch) const {
+    if (!sums_in_place(layout)) return {scratch, width()};
+    return {static_cast<float*>(tensor) + layout.element(row), layout.row};
+  }
+  void clear(const StridedRows& sums, int64_t count) const {
+    for (int64_t row = 0; row < count; ++row) std::fill_n(sums.row(row), width(), 0.0F);
+  }
   /// Elements of E to copy n rows to, 0 where they are used as they lie.
   int64_t copied_rows(const RowLayout& layout, int64_t n) const;
   int64_t copied_stack(const RowLayout& layout, int64_t n) const;
-  const E* rows(const SourceMatrix& from, E* copy) const;
-  const E* stacked(const SourceMatrix& from, E* copy) const;
+  Rows rows(const SourceMatrix& from, E* copy) const;
+  Rows stacked(const SourceMatrix& from, E* copy) const;
   /// Queries beyond the rows up to a whole group are 0.
   void transpose(const SourceMatrix& from, E* to) const;
   /// The same, as far as possible times the scale of scores.
   void transpose_queries(const SourceMatrix& q, E* to) const;
-  /// f32 rows [count, width], rounded to the problem's dtype, to rows of a tensor.
+  /// f32 rows [count, width], dense, rounded to the problem's dtype, to rows of a tensor.
   void round(const float* from, const RowLayout& layout, void* tensor, int64_t first,
              int64_t count) const;
 
   /// scores = keys [view.keys, depth] transposed
-  void scores(const TileView& view, const E* keys, const E* transposed, float* scores) const;
+  void scores(const TileView& view, const Rows& keys, const E* transposed, float* scores) const;
   /// sums [count, width] += weights^T values: weights lie like scores, pairs of keys in one row. Of a row-invariant
   /// problem each sum goes on from key to key.
-  void add_by_query(const TileView& view, int64_t count, const E* weights, const E* values,
-                    float* sums) const;
+  void add_by_query(const TileView& view, int64_t count, const E* weights, const Rows& values,
+                    const StridedRows& sums) const;
   /// sums [view.keys, width] += weights values: a row of weights per key, `values` per query.
-  void add_by_key(const TileView& view, int64_t count, const E* weights, const E* values,
-                  float* sums) const;
+  void add_by_key(const TileView& view, int64_t count, const E* weights, const Rows& values,
+                  const StridedRows& sums) const;
 
   /// sums = or += a b, with as many columns as one likes.
   void multiply(GemmTile<E> tile, float* sums, int64_t stride) const;
@@ -116,7 +142,9 @@ class AttentionTiles {
 
  private:
   bool is_dense(const RowLayout& layout) const { return layout.row == width(); }
-  bool used_as_they_lie(int64_t row) const { return (kVnni || direct()) && row == width(); }
+  bool used_as_they_lie(int64_t row) const {
+    return (kVnni || direct()) && (row == width() || (!kVnni && few_rows()));
+  }
   void see(const void* const* buffers, int64_t key_set, const QueryBlock& block,
            TileView& view) const;
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,

@@ -34,6 +34,6 @@ class CodeGenerator {
 };
 
 /// Changes whenever the same kernel text may become other code.
-inline constexpr int kCodegenVersion = 14;
+inline constexpr int kCodegenVersion = 15;
 
 }  // namespace fullbore::jit
