@@ -8,6 +8,7 @@
 #include "fullbore/autodiff/recorded_decisions.h"
 #include "fullbore/autodiff/residuals.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/counted_rows.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -171,7 +172,7 @@ class LoopGradient {
     inner(body_input(0)) = index_;
     for (size_t c = 0; c < carried(); ++c) {
       if (!flows_[c]) continue;
-      const Tensor last = cotangents_[c].valid() ? cotangents_[c] : zeros_like(forward_[c]);
+      const Tensor last = cotangents_[c].valid() ? cotangents_[c] : no_cotangent(c);
       inner(joint_.output_cotangents[c]) = loop_.carry(fmt::format("cotangent{}", c), last);
     }
     sum_of_input_.resize(body_.inputs().size());
@@ -198,6 +199,18 @@ class LoopGradient {
       const Tensor first = loop_.capture("first", first_index_made());
       made_ = less_equal(first, index_);
     }
+  }
+
+  // Of a carried value that nobody reads behind the loop. Where the body gathers it, the gradient of that gather is the
+  // only reader and looks at as many rows as the gather made in the last iteration, which another carried value tells.
+  Tensor no_cotangent(size_t c) const {
+    const Node* const maker = body_.producer_node(body_.outputs()[c].value);
+    const bool made = shape_.iterations > 0 && !shape_.counted && !masked();
+    if (made && maker && has_counted_rows(*maker))
+      for (size_t k = 0; k < carried(); ++k)
+        if (body_.outputs()[k].value == maker->inputs[3])
+          return zero_rows(builder_, forward_[c].type(), forward_[k]);
+    return zeros_like(forward_[c]);
   }
 
   Tensor first_index_made() const {

@@ -54,6 +54,17 @@ TensorMemory allocate_tensor_memory(int64_t bytes) {
   return TensorMemory(static_cast<char*>(memory));
 }
 
+void choose_pages(char* memory, int64_t bytes, bool large) {
+#ifdef MADV_HUGEPAGE
+  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 0));
+  if (size < 2 * kHugePage) return;  // of the heap, perhaps: it is others' when it is given back
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const size_t before = rounded_up(address, kHugePage) - address;
+  (void)::madvise(memory + before, (size - before) / kHugePage * kHugePage,
+                  large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#endif
+}
+
 bool is_zero(const char* memory, int64_t bytes) {
   // Equal to itself moved by one, and the first one is zero.
   return bytes == 0 ||

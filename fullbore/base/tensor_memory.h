@@ -18,6 +18,11 @@ using TensorMemory = std::unique_ptr<char, FreeTensorMemory>;
 /// take half a second per gigabyte, and several in a virtual machine.
 TensorMemory allocate_tensor_memory(int64_t bytes);
 
+/// Whether what is not yet there of that memory comes in pages of 2 MiB, where the system grants that, or in small ones:
+/// where short pieces far apart are all that is written, a large page around each is memory for nothing. Whole blocks
+/// of 2 MiB within it alone, and nothing below 4 MiB. Contents stay.
+void choose_pages(char* memory, int64_t bytes, bool large);
+
 /// Is there nothing but zeros? Where nothing was ever written that takes no memory.
 bool is_zero(const char* memory, int64_t bytes);
 

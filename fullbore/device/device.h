@@ -58,6 +58,9 @@ enum class Pieces : uint8_t {
   any_order  ///< by several threads at once, for disjoint pieces
 };
 
+/// How much of a piece of memory is written.
+enum class Extent : uint8_t { whole, pieces };
+
 /// One machine for programs: it owns memory, compiles kernels and runs recorded launches. Nothing outside a device
 /// knows what its memory, kernels or launches are made of. Order of work for a program: plan, allocate, compile
 /// (several programs at once, each with a Compiler of its own), then record; an arena that has moved means recording
@@ -93,6 +96,12 @@ class Device {
   /// Copies after all runs so far and before later ones write; to.wait() until it is whole. `to_is_zero`: nothing was
   /// written to it yet, so that zeros need not be copied.
   virtual void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) = 0;
+  /// How much of that memory programs will write: all of it, or short pieces alone. Contents stay.
+  virtual void expect_writes(Address memory, int64_t bytes, Extent extent) {
+    (void)memory;
+    (void)bytes;
+    (void)extent;
+  }
   /// Contents stay; what is written there soon will not wait for the system to find memory.
   virtual void make_resident(Address memory, int64_t bytes) {
     (void)memory;

@@ -97,8 +97,9 @@ class Update {
   void begin(Tensor loss, std::vector<Tensor> gradients) {
     gradients_ = std::move(gradients);
     loss_ = loss;
-    for (const Trace::Parameter& parameter : parameters_)
-      is_table_.push_back(is_table(trace_.builder().graph(), parameter.tensor.value()));
+    if (options_.name == "muon")  // which alone asks
+      for (const Trace::Parameter& parameter : parameters_)
+        is_table_.push_back(is_table(trace_.builder().graph(), parameter.tensor.value()));
     norm_ = global_norm(gradients_);
     finite_ = logical_and(is_finite(norm_), is_finite(loss));
   }
@@ -214,7 +215,7 @@ class Update {
                               reshape(whole, gradient.shape()), gradient};
     const int rank = whole.rank();
     if (rank >= 2 || options_.decays_all) parameter.weight_decay = options_.weight_decay;
-    bool matrix = rank == 2 && !is_table_[index];
+    bool matrix = options_.name == "muon" && rank == 2 && !is_table_[index];
     if (const int g = group_of_[index]; g >= 0) {
       const ParameterGroup& group = options_.groups[static_cast<size_t>(g)];
       parameter.weight_decay = group.weight_decay.value_or(parameter.weight_decay);

@@ -8,7 +8,7 @@
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
-#include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/counted_rows.h"
 
 namespace fullbore {
 namespace {
@@ -32,7 +32,7 @@ Value root_of(const Graph& graph, Value value) {
 
 // Rows of x that a gather is told of are those that were made (GatherSumCounts).
 bool gathers_rows_there(const Node& node, size_t operand) {
-  return node.op == op::gather_sum && operand == 0 && node.inputs.size() > 3;
+  return operand == 0 && has_counted_rows(node);
 }
 
 /// Do such gathers alone read a value, whole, through views and what loops carry on?

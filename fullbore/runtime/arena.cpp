@@ -1,5 +1,6 @@
 #include "fullbore/runtime/arena.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -11,6 +12,31 @@ void Arena::reserve(int64_t bytes) {
   for (const User* const user : users_) user->leave_();
   memory_.reset();  // never both at once
   memory_ = device_.allocate(bytes);
+  tell_expected_writes();
+}
+
+void Arena::expect_writes(std::span<const ByteRange> ranges) {
+  std::vector<ByteRange> all = written_;
+  all.insert(all.end(), ranges.begin(), ranges.end());
+  all = merged(std::move(all));
+  if (all == written_) return;
+  written_ = std::move(all);
+  tell_expected_writes();
+}
+
+void Arena::tell_expected_writes() {
+  if (!memory_ || written_.empty()) return;
+  const auto tell = [&](int64_t begin, int64_t end, Extent extent) {
+    end = std::min(end, bytes());
+    if (begin < end) device_.expect_writes(address() + begin, end - begin, extent);
+  };
+  int64_t told = 0;
+  for (const ByteRange& range : written_) {
+    tell(told, range.begin, Extent::pieces);
+    tell(range.begin, range.end, Extent::whole);
+    told = range.end;
+  }
+  tell(told, bytes(), Extent::pieces);
 }
 
 void Arena::make_resident(int64_t offset, int64_t bytes) {

@@ -2,9 +2,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "fullbore/device/device.h"
+#include "fullbore/plan/written_memory.h"
 
 namespace fullbore {
 
@@ -17,6 +19,9 @@ class Arena {
   /// At least so many bytes; what was there is lost, and may lie elsewhere: users leave, and programs record again.
   /// MemoryError if there are none.
   void reserve(int64_t bytes);
+  /// What one of the programs writes on every run (plan/written_memory.h). Of the rest, which none of them does, the
+  /// device has pages for pieces alone.
+  void expect_writes(std::span<const ByteRange> ranges);
   /// Of the memory reserved: all that will soon be written.
   void make_resident(int64_t offset, int64_t bytes);
   Address address() const { return memory_ ? memory_->address() : Address{}; }
@@ -38,8 +43,11 @@ class Arena {
   };
 
  private:
+  void tell_expected_writes();
+
   Device& device_;
   std::unique_ptr<DeviceMemory> memory_;
+  std::vector<ByteRange> written_;  ///< by any of the programs; none: nobody has said
   std::vector<User*> users_;
 };
 

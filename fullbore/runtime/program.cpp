@@ -13,6 +13,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/plan/written_memory.h"
 #include "fullbore/runtime/quantized_state.h"
 #include "fullbore/runtime/record_plan.h"
 
@@ -25,6 +26,8 @@ struct Program::Implementation {
         device(bound.device()),
         arena(shared_arena ? std::move(shared_arena) : std::make_shared<Arena>(bound.device())) {
     arena->reserve(plan.arena_bytes);
+    const Plan* const own[] = {&plan};
+    arena->expect_writes(written_memory(own));
     results = device.allocate(plan.result_bytes);
     constants = device.allocate(static_cast<int64_t>(plan.constants.size()));
     device.write(constants->address(), std::as_bytes(std::span(plan.constants)));

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "fullbore/train/process_memory.h"
 
 namespace fullbore {
+
+class PlannedPrograms;
 
 /// What a run with some settings would take, told by its plans alone: nothing is allocated or compiled.
 struct PlannedRun {
@@ -21,8 +24,12 @@ struct PlannedRun {
   /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which
   /// costs time and changes no bits.
   int64_t thread_groups = 1;
+  /// Of frozen weights that are read where they lie, in files: background saves do not copy them.
+  int64_t lent_state_bytes = 0;
   /// Pinned memory of the host, where engine.offload keeps moments there; beside `bytes`, which are the device's.
   int64_t host_bytes = 0;
+  /// What was planned for it, for the run to go on with; null where it plans anew.
+  std::shared_ptr<PlannedPrograms> programs = {};
 
   /// The bound of what is resident: this, and not the plan alone, is held against the budget.
   int64_t resident_bytes() const { return bytes + process.bytes(); }

@@ -1,6 +1,8 @@
 #include "fullbore/base/tensor_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -35,6 +37,25 @@ TEST(TensorMemory, TellsWhetherItIsZero) {
   }
   EXPECT_TRUE(is_zero(memory.get(), 0));
   EXPECT_TRUE(is_zero(memory.get(), 1));
+}
+
+// Pages of the machine that some bytes of each block of 2 MiB take, where those blocks may be no large pages.
+TEST(TensorMemory, PiecesFarApartTakeSmallPages) {
+  constexpr int64_t kMebi = int64_t{1} << 20, kBytes = 32 * kMebi;
+  const auto page_bytes = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
+  const TensorMemory memory = allocate_tensor_memory(kBytes);
+  memory.get()[7] = 1;
+  choose_pages(memory.get() + 2 * kMebi, kBytes - 2 * kMebi, false);
+  EXPECT_EQ(memory.get()[7], 1) << "contents stay";
+  for (int64_t at = 3 * kMebi; at < kBytes; at += 2 * kMebi) memory.get()[at] = 1;
+  std::vector<unsigned char> resident(static_cast<size_t>(kBytes / page_bytes));
+  ASSERT_EQ(::mincore(memory.get(), kBytes, resident.data()), 0);
+  EXPECT_EQ(std::count_if(resident.begin() + 2 * kMebi / page_bytes, resident.end(),
+                          [](unsigned char page) { return (page & 1) != 0; }),
+            15);
+  choose_pages(memory.get(), kBytes, true);
+  for (int64_t at = 3 * kMebi; at < kBytes; at += 2 * kMebi) EXPECT_EQ(memory.get()[at], 1);
+  choose_pages(memory.get(), 0, false);
 }
 
 // From any place in a line to any other; what is beside it stays.

@@ -7,7 +7,7 @@
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/device/registry.h"
-#include "fullbore/ops/ops.h"
+#include "fullbore/ops/counted_rows.h"
 
 namespace fullbore {
 namespace {
@@ -54,6 +54,35 @@ TEST(WrittenMemory, StacksOfCountedLoopsAreLeftOut) {
     EXPECT_LT(bytes_of(written_memory(of_some)), kStackBytes / 4) << nested;
     EXPECT_GT(bytes_of(written_memory(of_some)), kRow) << nested;
   }
+}
+
+// A store of rows that is gathered again and again, of which `count` rows are looked at if it is counted.
+Plan plan_of_store(bool counted) {
+  constexpr int64_t kRows = 4096;
+  GraphBuilder builder("step");
+  const Tensor count = builder.input("count", Role::batch, {DType::i64, {}});
+  const Tensor places = builder.input("places", Role::batch, {DType::i32, {kRows, 1}});
+  const TensorType store{DType::f32, {kRows, 64}};
+  const GatherSumCounts counts = counted ? GatherSumCounts{count, count} : GatherSumCounts{};
+  const Tensor begin = counted ? zero_rows(builder, store, count) : full(builder, store, 0);
+  const LoopResult result =
+      loop(builder, {begin}, {}, {.iterations = 3}, [&](const LoopBody& body) {
+        return IterationResults{.carried = {gather_sum(body.carried[0], places, places, counts)}};
+      });
+  const Tensor first = builder.input("first", Role::batch, {DType::i32, {4, 1}});
+  const Tensor back = builder.input("back", Role::batch, {DType::i32, {kRows, 1}});
+  builder.output("y", gather_sum(result.carried[0], first, back, counts));
+  return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
+}
+
+TEST(WrittenMemory, RowsBeyondACountAreLeftOut) {
+  const Plan all = plan_of_store(false), some = plan_of_store(true);
+  const Plan* const of_all[] = {&all};
+  const Plan* const of_some[] = {&some};
+  constexpr int64_t kStore = int64_t{4096} * 64 * 4;
+  EXPECT_GE(bytes_of(written_memory(of_all)), 2 * kStore) << "exchanged after each iteration";
+  EXPECT_GE(some.arena_bytes, 2 * kStore);
+  EXPECT_LT(bytes_of(written_memory(of_some)), kStore / 8);
 }
 
 TEST(WrittenMemory, RangesLieInTheArenaApartAndInOrder) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,38 @@ TEST(Packing, IsDoneOnlyWhereItPays) {
   EXPECT_EQ(counts_of(20, DType::f32).prepacked, 1);
   EXPECT_EQ(counts_of(1, DType::f32).packed, 0);
   EXPECT_EQ(counts_of(1000, DType::bf16).packed, 0);
+}
+
+// The packed matrix beside the matrix is what nothing but time depends on.
+TEST(Packing, IsGivenUpWhereMemoryIsShort) {
+  const Graph graph = recurrence(20);
+  const std::shared_ptr<Device> device = cpu_device(2);
+  const auto planned = [&](int64_t bytes) {
+    return prepare_program(graph, *device, {.memory_bytes = bytes}).plan;
+  };
+  const auto counts_of_plan = [](const Plan& plan) {
+    Counts counts;
+    count(plan.graph, false, counts);
+    return counts;
+  };
+  const Plan packed = planned(0);
+  EXPECT_EQ(counts_of_plan(packed).prepacked, 1);
+  EXPECT_EQ(counts_of_plan(planned(packed.peak_bytes())), counts_of_plan(packed));
+  const Plan without = planned(packed.peak_bytes() - 1);
+  EXPECT_EQ(counts_of_plan(without).prepacked, 0);
+  // By less than the packed matrix: matmuls that pack it themselves need memory for that, more with wider vectors.
+  EXPECT_LT(without.peak_bytes(), packed.peak_bytes());
+
+  // Beside a second copy of the State, of which what is lent is no part.
+  const auto beside_snapshot = [&](int64_t lent) {
+    const CompileOptions options{.memory_bytes = packed.peak_bytes() + packed.state_bytes / 2,
+                                 .keeps_snapshot = true,
+                                 .lent_state_bytes = lent};
+    return counts_of_plan(prepare_program(graph, *device, options).plan).prepacked;
+  };
+  ASSERT_GT(packed.state_bytes, 0);
+  EXPECT_EQ(beside_snapshot(packed.state_bytes), 1);
+  EXPECT_EQ(beside_snapshot(0), 0);
 }
 
 // Widths: one that no kernel of prepacked operands takes where the processor has tiles for bf16, and one that it takes.

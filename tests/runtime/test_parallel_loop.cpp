@@ -151,6 +151,60 @@ TEST(ParallelLoop, MakesTheSameBitsInAsManyThreadGroupsAsMemoryAllows) {
   }
 }
 
+// `kept` lives across what needs most memory, and is one function of what lives there anyway.
+Graph graph_with_a_cheap_value() {
+  constexpr int64_t kWide = 640;
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, kIterations, kRows, kWidth}});
+  const Tensor weight = builder.input("weight", Role::parameter, {DType::f32, {kWidth, kWidth}});
+  const Tensor wide = reshape(x, {2 * kIterations * kRows, kWidth});
+  const Tensor out = slice(wide, 0, 0, kWide);
+  const LoopResult rows = loop(
+      builder, {}, {reshape(x, {2 * kIterations, kRows, kWidth})},
+      {.iterations = 2 * kIterations, .parallel = true}, [&](const LoopBody& body) {
+        const Tensor hidden = matmul(body.slices[0], weight);
+        const Tensor kept = tanh(hidden);
+        const Tensor most = matmul(matmul(kept, weight), out, {.transpose_b = true});
+        const Tensor back = matmul(tanh(most), out);
+        return IterationResults{.carried = {},
+                                .stacked = {matmul(back, kept, {.transpose_a = true}),
+                                            reduce_sum(matmul(hidden, weight) * back, {0, 1})}};
+      });
+  builder.output("weight", reduce_sum(rows.stacked[0], {0}) * (1.0 / (kIterations * kRows)), 1);
+  builder.output("sums", rows.stacked[1]);
+  return builder.take();
+}
+
+// What makes a step a little longer is tried before what makes it much longer, and changes as few bits.
+TEST(ParallelLoop, ComputesCheapValuesAgainBeforeThreadGroupsAreFewer) {
+  const Graph graph = graph_with_a_cheap_value();
+  constexpr int kWorkers = 4;
+  const PassOptions passes{.disabled = {"prepack_operands"}};  // which would be given up first
+  Loops all(graph, kWorkers, {.passes = passes});
+  const int64_t bytes = all.program.plan().peak_bytes();
+  const size_t launches = launch_list(all.program.plan()).size();
+  const Made expected = all.made(3);
+  const testing::ScratchFolder folder;
+  for (int again = 0; again < 2; ++again) {  // by passes, and by the graph that was kept of them
+    CompileOptions options{
+        .passes = passes, .memory_bytes = bytes - 1, .plan_folder = folder / "plans"};
+    Loops fewer(graph, kWorkers, options);
+    EXPECT_EQ(most_thread_groups(fewer.program.plan()), 2);
+    EXPECT_EQ(fewer.made(3), expected);
+    options.recompute = Recompute::automatic;
+    Loops a_little(graph, kWorkers, options);
+    EXPECT_EQ(most_thread_groups(a_little.program.plan()), kWorkers);
+    EXPECT_LT(a_little.program.plan().peak_bytes(), bytes);
+    EXPECT_GT(launch_list(a_little.program.plan()).size(), launches);
+    EXPECT_EQ(a_little.made(3), expected);
+    // What no value can be given up for needs fewer.
+    options.memory_bytes = bytes / 2;
+    Loops less(graph, kWorkers, options);
+    EXPECT_LT(most_thread_groups(less.program.plan()), kWorkers);
+    EXPECT_EQ(less.made(3), expected);
+  }
+}
+
 TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
   Loops loops(graph_of(true), 3);
   for (int warm_up = 0; warm_up < 10; ++warm_up) loops.run();

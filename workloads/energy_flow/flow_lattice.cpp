@@ -6,6 +6,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/ir/fp32_scope.h"
+#include "fullbore/ops/counted_rows.h"
 #include "fullbore/ops/map_rows.h"
 
 namespace fullbore::energy_flow {
@@ -168,10 +169,13 @@ class Lattice {
                             full(*builder_, {dtype_, {capacity(), 1}},
                                  options_.mode == FlowMode::absolute ? 0 : middle)};
     s.flows.position = select(expand_dims(holds, 1), concat(parts, 1), 0.0);
-    s.flows.hidden.assign(static_cast<size_t>(layers_), zeros(dtype_, {capacity(), hidden_width_}));
     s.flows.age = zeros(DType::i32, {capacity()});
     s.flows.id = cast(row, DType::i64);
     s.count = s.created = number(static_cast<double>(injected()));
+    const TensorType hidden{dtype_, {capacity(), hidden_width_}};
+    s.flows.hidden.assign(static_cast<size_t>(layers_), options_.tile_rows > 0
+                                                            ? zero_rows(*builder_, hidden, s.count)
+                                                            : full(*builder_, hidden, 0));
     s.dropped = s.projected_on_stop = number(0);
     const Shape cells = {samples_ * surface};
     s.merge = {zeros(dtype_, cells), zeros(dtype_, cells), zeros(dtype_, cells),
@@ -342,6 +346,7 @@ class Lattice {
     for (size_t k = 1; k < places.size(); ++k)
       source = source + scatter_add(row, places[k], capacity());
     const Tensor count = minimum(staying + born, static_cast<double>(capacity()));
+    const Tensor held = cast(count, DType::i64);
     const Tensor holds = less(row, count);
     const Tensor is_child = greater_equal(row, staying);
     for (Tensor& place : places) place = expand_dims(place, 1);
@@ -349,9 +354,8 @@ class Lattice {
       const Tensor indices = expand_dims(select(which, source, -1.0), 1);  // -1 reads zero
       // Tiles look at no row beyond those that hold a flow, so that none needs to be made.
       const bool wide = from.rank() > 1 && from.dim(1) > kFewColumns && options_.tile_rows > 0;
-      return gather_sum(
-          from, indices, concat(to, 1),
-          wide ? GatherSumCounts{cast(count, DType::i64), store.count} : GatherSumCounts{});
+      return gather_sum(from, indices, concat(to, 1),
+                        wide ? GatherSumCounts{held, store.count} : GatherSumCounts{});
     };
     const auto all = [&](Tensor from) { return moved(from, holds, places); };
     const auto survivors = [&](Tensor from) {
@@ -379,7 +383,7 @@ class Lattice {
     store.group_created =
         store.group_created + by_group(logical_and(is_child, holds), store.sample);
     store.created = store.created + made;
-    store.count = cast(count, DType::i64);
+    store.count = held;
     return made;
   }
 

@@ -28,9 +28,12 @@ int64_t place_of(uint64_t example, uint64_t count, std::optional<uint64_t> seed)
 EmbeddingPairs EmbeddingPairs::of_corpus(uint64_t key, int64_t first, int64_t count,
                                          int64_t width) {
   EmbeddingPairs pairs(width);
+  SentenceEmbedder embedding_of(width);
+  for (std::vector<float>* vectors : {&pairs.inputs_, &pairs.targets_})
+    vectors->reserve(static_cast<size_t>(count * width));
   const auto append = [&](std::vector<float>& to, std::vector<std::string>& texts,
                           const std::string& text) {
-    const std::vector<float> vector = sentence_embedding(text, width);
+    const std::vector<float> vector = embedding_of(text);
     to.insert(to.end(), vector.begin(), vector.end());
     texts.push_back(text);
   };

@@ -107,6 +107,10 @@ void CpuDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bo
   });
 }
 
+void CpuDevice::expect_writes(Address memory, int64_t bytes, Extent extent) {
+  choose_pages(pointer(memory), bytes, extent == Extent::whole);
+}
+
 void CpuDevice::make_resident(Address memory, int64_t bytes) {
   meet_pages(pointer(memory), bytes, pool());
 }

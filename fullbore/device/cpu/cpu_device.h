@@ -18,6 +18,7 @@ class CpuDevice final : public HostDevice {
   void produce(Address to, int64_t bytes, Pieces order, const Produce& produce) override;
   void consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const override;
   void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) override;
+  void expect_writes(Address memory, int64_t bytes, Extent extent) override;
   void make_resident(Address memory, int64_t bytes) override;
   std::unique_ptr<Compiler> compiler() override;
   std::unique_ptr<Recorder> record() override;

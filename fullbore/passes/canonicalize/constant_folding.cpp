@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/counted_rows.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/support/evaluate.h"
@@ -73,6 +74,7 @@ class Folding {
 
   bool fold(const Node& node) {
     if (node.op == op::broadcast_to || node.inputs.empty()) return false;
+    if (has_counted_rows(node)) return false;  // undefined rows are no constants
     std::vector<const Known*> operands;
     for (Value input : node.inputs) operands.push_back(known(input));
     if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) return false;

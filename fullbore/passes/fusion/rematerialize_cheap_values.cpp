@@ -14,6 +14,7 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/counted_rows.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/canonicalize/dead_code_elimination.h"
@@ -31,9 +32,13 @@ constexpr double kMostBytes = 1.125;
 // Values that one kernel rematerializes, and that it reads: both are limits of its size, not of what pays.
 constexpr size_t kMostRematerialized = 24, kMostValues = 48;
 
-bool is_cheap(const Node& node) {
+// Exponentials and quotients, of which gates are made, take no longer than writing and reading as many bytes; error functions
+// do. In low precision memory has rounded what they were told, and what they make again would be another value.
+bool is_cheap(const Node& node, bool low_precision) {
   if (!node.op->is(Tag::elementwise) || node.outputs.size() != 1) return false;
   switch (node.op->scalar) {
+    case ScalarOp::exp:
+    case ScalarOp::div: return !low_precision;
     case ScalarOp::neg:
     case ScalarOp::abs:
     case ScalarOp::cast:
@@ -93,14 +98,16 @@ CheapValues::CheapValues(const Graph& graph, const FusionGroups& groups, const T
     : graph_(graph), groups_(groups), low_precision_(target.precision != DType::f32) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int group = groups.group(static_cast<int>(i));
-    if (groups.is_fused(group) && is_cheap(graph.nodes()[i])) consider(graph.nodes()[i], group);
+    if (groups.is_fused(group) && is_cheap(graph.nodes()[i], low_precision_))
+      consider(graph.nodes()[i], group);
   }
 }
 
 bool CheapValues::contains(Value value) const {
   if (rematerialized_.contains(value)) return true;
   const int maker = graph_.producer(value);
-  if (maker < 0 || !is_cheap(graph_.nodes()[static_cast<size_t>(maker)])) return false;
+  if (maker < 0 || !is_cheap(graph_.nodes()[static_cast<size_t>(maker)], low_precision_))
+    return false;
   const int group = groups_.group(maker);
   return groups_.is_fused(group) && groups_.read_only_by(value, group);
 }
@@ -284,6 +291,13 @@ Graph rematerialized(const Graph& graph, const Target& target) {
 // A loop takes over the bytes of what it begins with, unless somebody else reads them too: then they are copied.
 constexpr int64_t kFewestBytes = 4096;
 
+// Numbers everywhere, or rows of zeros.
+bool is_beginning(const Graph& graph, Value initial) {
+  const Node* const maker = graph.producer_node(initial);
+  return maker && ((maker->op == op::broadcast_to && number_everywhere(graph, initial)) ||
+                   makes_zero_rows(graph, *maker));
+}
+
 /// Numbers everywhere, zeros above all, that several loops begin with, or one in several places, are made for each.
 Graph with_own_beginnings(const Graph& graph) {
   std::vector<int> readers(static_cast<size_t>(graph.value_count()), 0);
@@ -302,12 +316,12 @@ Graph with_own_beginnings(const Graph& graph) {
     for (int c = 0; c < shape.carried; ++c) {
       const auto place = static_cast<size_t>(shape.first_carried() + c);
       const Value initial = node.inputs[place];
-      const Node* const maker = graph.producer_node(initial);
-      if (!maker || maker->op != op::broadcast_to || of(initial) == 1 ||
-          graph.type(initial).bytes() < kFewestBytes || !number_everywhere(graph, initial))
+      if (of(initial) == 1 || graph.type(initial).bytes() < kFewestBytes ||
+          !is_beginning(graph, initial))
         continue;
       --of(initial);  // who comes last has what is there
-      operands[place] = rewriter.builder().emit_like(*maker, rewriter.tensors(maker->inputs))[0];
+      const Node& maker = *graph.producer_node(initial);
+      operands[place] = rewriter.builder().emit_like(maker, rewriter.tensors(maker.inputs))[0];
     }
     Node changed = node;
     changed.body = rewritten_body(node, with_own_beginnings);

@@ -7,8 +7,9 @@ namespace fullbore {
 /// Lets every kernel that needs a value make it by itself, so that it never reaches memory: what a few cheap
 /// elementwise ops make of values that the kernel reads anyway, or reads instead. A forward pass does not write the
 /// product of what it writes too, and the gradient does not read it; a cotangent is not multiplied by four weights for
-/// four readers. (Kernels wait for memory, not for such arithmetic; what is recomputed to save memory is another matter,
-/// passes/memory/rematerialize.h.)
+/// four readers. In f32 those ops are exponentials and quotients too, so that of a gate nothing is kept for the gradient but
+/// what it was made of. (Kernels wait for memory, not for such arithmetic; what is recomputed to save memory is another
+/// matter, passes/memory/rematerialize.h.)
 ///
 /// Nor are zeros that several loops begin with copied for each: each has its own.
 ///

@@ -1,6 +1,6 @@
 #include "fullbore/passes/support/defined_rows.h"
 
-#include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/counted_rows.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -11,8 +11,7 @@ constexpr size_t kOperandsWithoutCounts = 3;
 }  // namespace
 
 std::vector<Tensor> operands_of_all_rows(const Node& node, std::vector<Tensor> operands) {
-  if (node.op == op::gather_sum && operands.size() > kOperandsWithoutCounts)
-    operands.resize(kOperandsWithoutCounts);
+  if (has_counted_rows(node)) operands.resize(kOperandsWithoutCounts);
   return operands;
 }
 

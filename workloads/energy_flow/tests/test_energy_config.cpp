@@ -50,7 +50,8 @@ TEST(EnergyConfig, WhatCannotBeIsNamed) {
       HasSubstr("lattice.spawn_threshold 1 (configs/x.yaml:2) is of a gate that is below 1"));
   EXPECT_THAT(config_refusal(model + "lattice: {hight: 7}"),
               HasSubstr("Did you mean 'lattice.height'?"));
-  EXPECT_THAT(config_refusal("lattice: {height: 7}"), HasSubstr("model.name=energy_flow"));
+  EXPECT_THAT(config_refusal("lattice: {height: 7}"), HasSubstr("energy_flow"))
+      << "another model is the default, or none";
 }
 
 // Section 4.3 of its specification: the factor of displacements, and what pushes flows through.
