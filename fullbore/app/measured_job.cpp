@@ -56,7 +56,7 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
       open_workload(config, console, {.vocabulary = vocabulary, .allowed = true});
   FittedConfig fitted = fit_memory(config, workload);
   TrainingJob job = workload.job(fitted.config);
-  job.options.compile.memory_bytes = plan_memory_bytes(fitted.config, fitted.run.process);
+  set_plans(fitted.config, fitted.run, job);
   const std::vector<BatchField> fields = job.training->fields();
   return {fitted.config, std::move(job), workload.batches, std::move(fitted.decisions),
           batch_text(fitted.config, fields, workload)};

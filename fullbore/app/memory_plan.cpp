@@ -12,6 +12,7 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
+#include "fullbore/runtime/planned_programs.h"
 #include "fullbore/train/batch_rows.h"
 #include "fullbore/train/fp8_matmuls.h"
 #include "fullbore/train/least_memory.h"
@@ -95,7 +96,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   const std::vector<std::vector<BatchField>> shapes = workload.shapes(config);
   const std::vector<BatchField> fields = *std::ranges::max_element(shapes, {}, batch_elements);
   const bool validates = workload.validates(config);
-  const TracedStep traced =
+  TracedStep traced =
       trace_training_step(loss, fields, optimizer_options(config), microbatches(config));
   Graph evaluated;
   if (validates)
@@ -107,7 +108,8 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   const int64_t programs = validates ? 2 : 1;
   const int64_t kept = config.data.workers == 0 ? 1 : config.data.prefetch + 1;
   PlannedRun run;
-  if (!own_memory_bytes(config.engine.device))
+  const bool in_host_memory = !own_memory_bytes(config.engine.device);
+  if (in_host_memory)
     run.process = process_memory({.nodes = (node_count(traced.graph) + node_count(evaluated)) *
                                            static_cast<int64_t>(shapes.size()),
                                   .workers = machine.workers,
@@ -118,34 +120,46 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
                                   .saves_in_background = config.train.background_saves});
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, run.process);
+  run.lent_state_bytes = options.lent_state_bytes = lent_bytes(workload, traced);
   const std::shared_ptr<Device> device = open_device(
       config.engine.device, static_cast<int>(machine.workers), has_moments_in_host(config));
-  const auto plan_of = [&](const Graph& graph) {
-    return compile_plan(graph, *device, *device->compiler(), options);
-  };
-  // Beside one another: a start waits for both. With the graphs that the run will have, whose plans are kept for it.
-  std::future<Plan> evaluation;
+  const auto plan_of = [&](const Graph& graph) { return plan_program(graph, *device, options); };
+  // Beside one another: a start waits for both. With the graphs that the run will have, which takes the plans over.
+  std::future<PlannedProgram> evaluation;
   if (validates)
     // Deferred, where the system has no thread for it.
     evaluation =
         std::async(std::launch::async | std::launch::deferred, [&] { return plan_of(evaluated); });
-  const Plan step = plan_of(traced.graph);
+  PlannedProgram step = plan_of(traced.graph);
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, batch_rows(shape));
-  run.thread_groups = most_thread_groups(step);
-  run.seconds = roofline_seconds(step, peaks_of(*device, config));
+  run.thread_groups = most_thread_groups(step.plan);
+  run.seconds = roofline_seconds(step.plan, peaks_of(*device, config));
   if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))
     run.seconds *= kFewerThreadGroupsTime;
-  std::vector<Plan> others;
+  std::vector<PlannedProgram> others;
   if (evaluation.valid()) others.push_back(evaluation.get());
   if (workload.beside)
     for (const Graph& graph : workload.beside(config)) others.push_back(plan_of(graph));
-  std::vector<const Plan*> plans = {&step};
-  for (const Plan& other : others) plans.push_back(&other);
+  std::vector<const Plan*> plans = {&step.plan};
+  for (const PlannedProgram& other : others) plans.push_back(&other.plan);
   run.bytes = shared_peak_bytes(plans);
-  if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(workload, traced);
-  run.host_bytes = step.host_bytes * (config.train.background_saves ? 2 : 1);
+  if (config.train.background_saves) run.bytes += step.plan.state_bytes - run.lent_state_bytes;
+  run.host_bytes = step.plan.host_bytes * (config.train.background_saves ? 2 : 1);
+  // What is free of a card's own memory, which plans keep to, is another number when the run begins.
+  if (in_host_memory) {
+    run.programs = std::make_shared<PlannedPrograms>();
+    run.programs->add(std::move(traced.graph), *device, options, std::move(step));
+    if (validates)
+      run.programs->add(std::move(evaluated), *device, options, std::move(others.front()));
+  }
   return run;
+}
+
+void set_plans(const Config& config, const PlannedRun& run, TrainingJob& job) {
+  job.options.compile.memory_bytes = plan_memory_bytes(config, run.process);
+  job.options.compile.lent_state_bytes = run.lent_state_bytes;
+  job.planned = run.programs;
 }
 
 FittedConfig fit_memory(const Config& config, const OpenedWorkload& workload) {

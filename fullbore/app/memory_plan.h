@@ -15,6 +15,9 @@ struct PlannedMachine {
 PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
                        const PlannedMachine& machine, int64_t data_bytes);
 
+/// Has the job of that configuration keep to what such a run was planned to take, and take its plans over.
+void set_plans(const Config& config, const PlannedRun& run, TrainingJob& job);
+
 /// fit_memory() by such plans, and by parallel_counts() where engine.parallel_microbatches is auto. `decisions` are for
 /// the console: none where the configuration leaves nothing of memory open and the run fits.
 FittedConfig fit_memory(const Config& config, const OpenedWorkload& workload);

@@ -90,9 +90,10 @@ struct RunPlans {
         std::ranges::max_element(steps, {}, [](const Plan& plan) { return plan.flops; });
     return static_cast<size_t>(step - steps.begin());
   }
+  int64_t lent_state_bytes = 0;  ///< PlannedRun has it
   /// As the trainer has them: on one State, in one arena.
   int64_t bytes(bool snapshot) const {
-    return shared_peak_bytes(all()) + (snapshot ? steps[0].state_bytes : 0);
+    return shared_peak_bytes(all()) + (snapshot ? steps[0].state_bytes - lent_state_bytes : 0);
   }
   /// Pinned memory of the host.
   int64_t host_bytes(bool snapshot) const { return steps[0].host_bytes * (snapshot ? 2 : 1); }
@@ -188,8 +189,10 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const std::shared_ptr<Device> device = open_training_device(config);
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
+  options.lent_state_bytes = fitted.run.lent_state_bytes;
   const MetricsLevel metrics = training_options(config).metrics;  // as the run has it
   RunPlans plans{.shapes = workload.shapes(config), .steps = {}, .evaluations = {}};
+  plans.lent_state_bytes = options.lent_state_bytes;
   std::vector<std::string> fp8_layers;
   for (const std::vector<BatchField>& shape : plans.shapes) {
     const TracedStep traced =

@@ -34,7 +34,7 @@ struct FittedSettings {
   Config config;
   std::vector<std::string> decisions;    ///< for people
   std::optional<SettledConfig> settled;  ///< of the run to go on with
-  ProcessMemory process;
+  PlannedRun run;
 };
 
 struct TrainArguments {
@@ -98,7 +98,7 @@ FittedSettings fit_settings(const Config& config, const std::string& resumed,
   FittedConfig fitted = fit_memory(settings.config, workload);
   std::vector<std::string>& decisions = settings.decisions;
   decisions.insert(decisions.end(), fitted.decisions.begin(), fitted.decisions.end());
-  return {settings.given, fitted.config, decisions, settled, fitted.run.process};
+  return {settings.given, fitted.config, decisions, settled, fitted.run};
 }
 
 /// A run that was saved has its weights, and asks for those that it started from no more.
@@ -180,7 +180,7 @@ ExitCode run_train(const TrainArguments& arguments) {
     if (fill) fill(state);
   };
   job.initialized.insert(job.initialized.end(), initial.lines.begin(), initial.lines.end());
-  job.options.compile.memory_bytes = plan_memory_bytes(config, fitted.process);
+  set_plans(config, fitted.run, job);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
   // Nobody looks at a run of the lab, and whoever compares it with others waits for its end.

@@ -1,7 +1,6 @@
 #include "fullbore/base/shape.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fullbore {
 
@@ -39,10 +38,17 @@ Shape Shape::inserted(int axis, int64_t extent) const {
   return result;
 }
 
-std::string Shape::text() const { return fmt::format("[{}]", fmt::join(dims_, ",")); }
-
-std::string TensorType::text() const {
-  return fmt::format("{}{}", dtype_name(dtype), shape.text());
+// Both are said of every value of a graph that is printed.
+std::string Shape::text() const {
+  std::string text = "[";
+  for (const int64_t extent : dims_) {
+    if (text.size() > 1) text += ',';
+    const fmt::format_int digits(extent);
+    text.append(digits.data(), digits.size());
+  }
+  return text += ']';
 }
+
+std::string TensorType::text() const { return std::string(dtype_name(dtype)) += shape.text(); }
 
 }  // namespace fullbore

@@ -23,7 +23,9 @@ double seconds_since(Clock::time_point start) {
 }
 
 int64_t run_bytes(const Plan& plan, const CompileOptions& options) {
-  return plan.peak_bytes() + (options.keeps_snapshot ? plan.state_bytes : 0);
+  // A program of a run may read less of what is lent than its step does.
+  const int64_t copied = std::max<int64_t>(0, plan.state_bytes - options.lent_state_bytes);
+  return plan.peak_bytes() + (options.keeps_snapshot ? copied : 0);
 }
 bool exceeds(const Plan& plan, const CompileOptions& options) {
   return options.memory_bytes > 0 && run_bytes(plan, options) > options.memory_bytes;
@@ -37,6 +39,7 @@ class Compilation {
       : compiler_(compiler),
         target_(target),
         options_(options),
+        passes_(options.passes),
         planning_{.workers = device.workers,
                   .alignment = device.alignment,
                   .group_alignment = device.group_alignment,
@@ -61,31 +64,71 @@ class Compilation {
     }
   }
 
-  // What gathering takes is given up before anything is computed a second time.
-  void stop_gathering(const Graph& graph, Plan& plan, std::vector<PassRecord>& records) const {
-    if (std::none_of(records.begin(), records.end(), [](const PassRecord& record) {
-          return record.name == kGathering && record.changed;
-        }))
-      return;
-    PassOptions passes = options_.passes;
-    passes.disabled.insert(kGathering);
-    std::vector<PassRecord> others;
-    Plan without = this->plan(run_passes(graph, target_, passes, &others));
-    if (without.peak_bytes() >= plan.peak_bytes()) return;
-    plan = std::move(without);
-    records = std::move(others);
+  // What passes take memory for that make a step faster is given up before anything is computed a second time: rows that
+  // are gathered, and then matrices that are there packed beside themselves.
+  void do_without_faster_passes(const Graph& graph, Plan& plan, std::vector<PassRecord>& records) {
+    for (const char* const pass : {"batch_weight_gradients", "prepack_operands"}) {
+      if (!exceeds(plan, options_)) return;
+      if (std::none_of(records.begin(), records.end(), [&](const PassRecord& record) {
+            return record.name == pass && record.changed;
+          }))
+        continue;
+      PassOptions passes = passes_;
+      passes.disabled.insert(pass);
+      std::vector<PassRecord> others;
+      Plan without = this->plan(run_passes(graph, target_, passes, &others));
+      if (without.peak_bytes() >= plan.peak_bytes()) continue;
+      plan = std::move(without);
+      records = std::move(others);
+      passes_ = std::move(passes);
+    }
+  }
+
+  // Thread groups that share launches take more time than a little arithmetic does: where values that are cheap to make
+  // again are enough, every group keeps its memory. False if they are not, and the plan is as it was.
+  bool recompute_a_little(Plan& plan) const {
+    if (most_thread_groups(plan) == 1) return false;
+    Plan smaller = with_values_recomputed(plan);
+    if (exceeds(smaller, options_) || work(smaller.graph) > kMostWork * work(plan.graph))
+      return false;
+    plan = std::move(smaller);
+    return true;
+  }
+
+  // As many thread groups as fit work on what it leaves, as they will where that graph is found in the plan folder.
+  void recompute(Plan& plan) {
+    plan = with_values_recomputed(std::move(plan));
+    if (planning_.thread_groups == 0) return;
+    planning_.thread_groups = 0;
+    plan = this->plan(plan.graph);
+    use_fewer_thread_groups(plan);
+  }
+
+ private:
+  static constexpr int kMostAttempts = 8;
+  // Threads that share launches take longer than threads with microbatches of their own: with two threads one microbatch took
+  // 1.12 and 1.25 times as long as two (bench/results/2026-11-24-shards-by-job.txt).
+  static constexpr double kMostWork = 1.15;
+  // Arithmetic that takes as long as moving a byte does.
+  static constexpr double kFlopsPerByte = 8;
+
+  static double work(const Graph& graph) {
+    const Cost cost = graph_cost(graph);
+    return cost.flops + kFlopsPerByte * cost.bytes;
   }
 
   // The estimate that recomputation works with knows no scratch memory and no gaps: what the plan takes
-  // beyond the limit is taken off it until the plan fits or nothing more can be given up. As many thread groups as fit then
-  // work on what it leaves, as they will where that graph is found in the plan folder.
-  void recompute(Plan& plan) {
+  // beyond the limit is taken off it until the plan fits or nothing more can be given up. What is given up of an
+  // iteration is given up in the memory of every thread group.
+  Plan with_values_recomputed(Plan plan) const {
     const Graph graph = plan.graph;
     Target target = target_;
     int64_t estimate = estimated_arena_bytes(graph);
+    int groups = most_thread_groups(plan);
     for (int i = 0; i < kMostAttempts && exceeds(plan, options_); ++i) {
-      target.arena_bytes =
-          std::max<int64_t>(1, estimate - (run_bytes(plan, options_) - options_.memory_bytes));
+      const int64_t excess = run_bytes(plan, options_) - options_.memory_bytes;
+      target.arena_bytes = std::max<int64_t>(1, estimate - (excess + groups - 1) / groups);
+      groups = 1;  // the first attempt comes near; what is missing then may be outside their memory
       Graph smaller = run_pass("rematerialize", graph, target);
       const int64_t reached = estimated_arena_bytes(smaller);
       Plan attempt = this->plan(std::move(smaller));
@@ -94,19 +137,13 @@ class Compilation {
       if (reached > target.arena_bytes) break;
       estimate = reached;
     }
-    if (planning_.thread_groups == 0) return;
-    planning_.thread_groups = 0;
-    plan = this->plan(plan.graph);
-    use_fewer_thread_groups(plan);
+    return plan;
   }
-
- private:
-  static constexpr const char* kGathering = "batch_weight_gradients";
-  static constexpr int kMostAttempts = 8;
 
   Compiler& compiler_;
   const Target& target_;
   const CompileOptions& options_;
+  PassOptions passes_;
   PlanOptions planning_;
 };
 
@@ -194,11 +231,13 @@ Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
   start = Clock::now();
   Plan plan = compilation.plan(std::move(optimised));
   compilation.reuse_memory_at_once(plan);
-  if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
-  compilation.use_fewer_thread_groups(plan);
+  compilation.do_without_faster_passes(graph, plan, record.passes);
   const bool may_recompute = options.recompute == Recompute::automatic &&
                              !options.passes.disabled.contains("rematerialize");
-  if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);
+  if (exceeds(plan, options) && !(may_recompute && compilation.recompute_a_little(plan))) {
+    compilation.use_fewer_thread_groups(plan);
+    if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);
+  }
   store.put(key, plan.graph);
   record.plan_seconds = seconds_since(start);
   return plan;

@@ -29,12 +29,13 @@ struct CompileOptions {
   bool cublaslt = false;
   CompileEffort compile = CompileEffort::full;
   Recompute recompute = Recompute::off;  ///< passes/memory/rematerialize.h
-  /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
-  /// without batched weight gradients, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
-  /// values rematerialized.
+  /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made without batched weight
+  /// gradients, then without prepacked operands, and then, under Recompute::automatic, with values rematerialized; where that is
+  /// not asked for or much work, first with fewer thread groups in parallel loops.
   int64_t memory_bytes = 0;
   bool must_fit = false;  ///< MemoryError from whoever prepares a program that exceeds memory_bytes
   bool keeps_snapshot = false;        ///< is there to be a second copy of the State within them?
+  int64_t lent_state_bytes = 0;       ///< of the State, in files, where they are read: not copied
   bool copies_frozen_weights = true;  ///< Target has it
   /// Folder of plans that earlier compilations of the same graph, for the same target, by the same
   /// build made: what they say is taken as it stands. "": none.

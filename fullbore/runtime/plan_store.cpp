@@ -9,7 +9,6 @@
 #include "fullbore/base/build_id.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
-#include "fullbore/ir/verify.h"
 
 namespace fullbore {
 namespace {
@@ -55,21 +54,27 @@ std::string text_of(const Target& target) {
 std::string text_of(const CompileOptions& options) {
   const auto& [passes, reuse_memory, precision, tf32, fp8, fp32_scopes, decomposed, row_invariant,
                cublaslt, compile, recompute, memory_bytes, must_fit, keeps_snapshot,
-               copies_frozen_weights, plan_folder, on_fallbacks, on_notices] = options;
+               lent_state_bytes, copies_frozen_weights, plan_folder, on_fallbacks, on_notices] =
+      options;
   const auto& [disabled, dump] = passes;
   (void)dump, (void)must_fit, (void)plan_folder, (void)on_fallbacks, (void)on_notices;
   (void)copies_frozen_weights, (void)row_invariant, (void)cublaslt, (void)compile,
       (void)tf32;  // the Target tells them
   (void)fp8;       // the graph does
   return fmt::format(
-      "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",
+      "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {} "
+      "lent {}",
       std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,
       dtype_name(precision), fp32_scopes,
       std::vector<std::string>(decomposed.begin(), decomposed.end()), static_cast<int>(recompute),
-      memory_bytes, keeps_snapshot);
+      memory_bytes, keeps_snapshot, lent_state_bytes);
 }
 
 }  // namespace
+
+std::string settings_text(const Target& target, const CompileOptions& options) {
+  return fmt::format("target {}\noptions {}", text_of(target), text_of(options));
+}
 
 PlanStore::PlanStore(const std::string& folder)
     : on_(!folder.empty() && !build_id().empty()), cache_(on_ ? folder : "", kMostBytes) {}
@@ -77,8 +82,8 @@ PlanStore::PlanStore(const std::string& folder)
 std::string PlanStore::key(const Graph& graph, const Target& target,
                            const CompileOptions& options) const {
   if (!on_) return "";
-  return fmt::format("plan 1\nbuild {}\ntarget {}\noptions {}\n{}", build_id(), text_of(target),
-                     text_of(options), print(graph));
+  return fmt::format("plan 1\nbuild {}\n{}\n{}", build_id(), settings_text(target, options),
+                     print(graph));
 }
 
 std::optional<Graph> PlanStore::find(const std::string& key) const {
@@ -86,7 +91,7 @@ std::optional<Graph> PlanStore::find(const std::string& key) const {
   const std::optional<std::string> text = cache_.find(key);
   if (!text) return std::nullopt;
   Result<Graph> graph = parse_graph(*text);
-  if (!graph.ok() || !verify(graph.value()).empty()) return std::nullopt;
+  if (!graph.ok()) return std::nullopt;
   return std::move(graph.value());
 }
 

@@ -9,6 +9,9 @@
 
 namespace fullbore {
 
+/// All that passes follow from beside the graph and the build, word for word.
+std::string settings_text(const Target& target, const CompileOptions& options);
+
 /// Plans of earlier compilations, on disk. Kept is the graph that all passes and, within a limit of memory,
 /// all attempts at a plan have led to: placing its values is what remains, and takes less time than
 /// reading where they were placed. Whatever a plan follows from is in its key, word for word: the graph as

@@ -14,6 +14,7 @@
 #include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/base/unused_memory.h"
 #include "fullbore/passes/gemm/derived_weights.h"
 
 namespace fullbore {
@@ -32,12 +33,9 @@ void check_fits(const Plan& plan, int64_t allowed) {
                   size(plan.peak_bytes() - plan.state_bytes - plan.derived_bytes), size(allowed)));
 }
 
-}  // namespace
-
-PreparedProgram prepare_program(const Graph& graph, Device& device, const CompileOptions& options) {
-  const std::unique_ptr<Compiler> compiler = device.compiler();
-  CompileReport report;
-  Plan plan = compile_plan(graph, device, *compiler, options, &report);
+PreparedProgram finish_program(PlannedProgram planned, Device& device,
+                               const CompileOptions& options) {
+  auto& [plan, compiler, report] = planned;
   if (options.must_fit) check_fits(plan, options.memory_bytes);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Plan> copies;
@@ -65,9 +63,20 @@ PreparedProgram prepare_program(const Graph& graph, Device& device, const Compil
   return {std::move(plan), std::move(copies), std::move(report)};
 }
 
+}  // namespace
+
+PreparedProgram prepare_program(const Graph& graph, Device& device, const CompileOptions& options) {
+  return finish_program(plan_program(graph, device, options), device, options);
+}
+
 std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> graphs, Device& device,
                                               const CompileOptions& options,
-                                              const std::function<void(size_t done)>& progress) {
+                                              const std::function<void(size_t done)>& progress,
+                                              PlannedPrograms* planned) {
+  std::vector<std::optional<PlannedProgram>> taken(graphs.size());
+  if (planned)
+    for (size_t i = 0; i < graphs.size(); ++i)
+      taken[i] = planned->take(*graphs[i], device, options);
   std::vector<std::optional<PreparedProgram>> prepared(graphs.size());
   std::vector<std::exception_ptr> problems(graphs.size());
   std::atomic<size_t> next{0};
@@ -76,7 +85,9 @@ std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> grap
     const size_t i = next++;
     if (i >= graphs.size()) return false;
     try {
-      prepared[i] = prepare_program(*graphs[i], device, options);
+      prepared[i] = taken[i] ? finish_program(std::move(*taken[i]), device, options)
+                             : prepare_program(*graphs[i], device, options);
+      prepared[i]->was_planned = taken[i].has_value();
     } catch (...) {
       problems[i] = std::current_exception();
       next = graphs.size();
@@ -105,6 +116,8 @@ std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> grap
     if (problem) std::rethrow_exception(problem);
   std::vector<PreparedProgram> results;
   for (std::optional<PreparedProgram>& each : prepared) results.push_back(std::move(*each));
+  // Of passes and of the code generator; the arena is met next.
+  release_free_memory();
   return results;
 }
 

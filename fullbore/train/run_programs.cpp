@@ -17,7 +17,8 @@ std::vector<TracedStep> trace_steps(const TrainingJob& job) {
   std::vector<TracedStep> steps;
   for (const std::vector<BatchField>& shape : job.training->shapes()) {
     steps.push_back(trace_training_step(job.loss, shape, job.options.optimizer, job.options.parts));
-    steps.back().graph = with_metrics(steps.back().graph, job.options.metrics);
+    if (job.options.metrics != MetricsLevel::all)  // which leaves nothing out
+      steps.back().graph = with_metrics(steps.back().graph, job.options.metrics);
   }
   return steps;
 }
@@ -39,15 +40,19 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   CompileOptions options = job.options.compile;
   options.on_fallbacks = {};  // the run's log has them (fallbacks())
   options.on_notices = {};    // likewise
-  std::vector<PreparedProgram> prepared =
-      prepare_programs(graphs, state.device(), options, [&](size_t done) {
+  std::vector<PreparedProgram> prepared = prepare_programs(
+      graphs, state.device(), options,
+      [&](size_t done) {
         if (progress) progress(done, graphs.size());
-      });
+      },
+      job.planned.get());
+  if (job.planned) job.planned->clear();
   const auto add = [](auto& all, const auto& more) {
     for (const auto& each : more)
       if (std::ranges::find(all, each) == all.end()) all.push_back(each);
   };
   for (const PreparedProgram& program : prepared) {
+    planned_before_ += program.was_planned;
     add(fallbacks_, program.report.fallbacks);
     add(notices_, program.report.notices);
   }

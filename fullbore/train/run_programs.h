@@ -48,6 +48,8 @@ class RunPrograms {
   size_t count() const { return plans_.size(); }
   /// State, the arena, and every program's batch, results and constants.
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }
+  /// Of those that it was made with, how many TrainingJob::planned had.
+  size_t planned_before() const { return planned_before_; }
   /// By the clock: passes, plans and kernels of all programs.
   double compile_seconds() const { return compile_seconds_; }
   /// Nodes of any program that have no kernel of their own; each once.
@@ -66,6 +68,7 @@ class RunPrograms {
   std::vector<CompiledStep> steps_;
   std::optional<Evaluator> evaluator_;
   std::vector<const Plan*> plans_;
+  size_t planned_before_ = 0;
   double compile_seconds_ = 0;
   std::vector<KernelFallback> fallbacks_;
   std::vector<std::string> notices_;

@@ -22,6 +22,7 @@ namespace fullbore {
 class Console;
 class BatchMaker;
 class FrozenWeights;
+class PlannedPrograms;
 class RunObserver;
 
 struct TrainingOptions {
@@ -75,6 +76,8 @@ struct TrainingJob {
   /// Called when the first step is made, with where the time went since `start`; may be empty.
   std::function<void(const std::vector<StartPart>& parts)> started = {};
   std::shared_ptr<RunObserver> observer = {};  ///< train/run_observer.h; may be null
+  /// Programs of the run that were planned to see what it takes: those are not planned again. May be null.
+  std::shared_ptr<PlannedPrograms> planned = {};
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
   RunIdentity identity;

@@ -31,13 +31,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-/// A model that has the key.
-std::string model_with(const ConfigField& field) {
-  if (!field.models.empty()) return field.models.front();
-  return default_model().empty() ? find_config_field("model.name")->choices.front()
-                                 : default_model();
-}
-
 /// Why a configuration is refused; "" if it is not.
 std::string refusal(const std::string& yaml, const Words& overrides) {
   try {
@@ -46,6 +39,17 @@ std::string refusal(const std::string& yaml, const Words& overrides) {
   } catch (const UsageError& error) {
     return error.what();
   }
+}
+
+/// A model that has the key: the default one, or the first whose own defaults can be trained.
+std::string model_with(const ConfigField& field) {
+  if (!field.models.empty()) return field.models.front();
+  if (!default_model().empty()) return default_model();
+  const auto& models = find_config_field("model.name")->choices;
+  const auto trained = std::ranges::find_if(models, [](const auto& name) {
+    return refusal("", {fmt::format("model.name={}", name)}).empty();
+  });
+  return std::string(trained == models.end() ? models.front() : *trained);
 }
 
 class CommandLine : public ::testing::Test {

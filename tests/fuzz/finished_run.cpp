@@ -6,10 +6,13 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/json.h"
 #include "fullbore/lab/diagnosis/diagnosis.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/config_keys.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
 
@@ -18,10 +21,28 @@ using fullbore::testing::MemoryFolder;
 using fullbore::testing::parts_of;
 using fullbore::testing::require;
 
+namespace {
+
+// One that a run of nothing but defaults can have, whichever workloads there are.
+std::string trained_model() {
+  for (const auto& choice : find_config_field("model.name")->choices) {
+    std::string name(choice);
+    try {
+      (void)parse_config("", "x", std::vector{"model.name=" + name});
+      return name;
+    } catch (const UsageError&) {
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const MemoryFolder folder;
   static const bool prepared = [] {
-    folder.put("config.resolved.yaml", "train: {steps: 60}\n");
+    folder.put("config.resolved.yaml",
+               "model: {name: " + trained_model() + "}\ntrain: {steps: 60}\n");
     return true;
   }();
   require(prepared);

@@ -138,6 +138,10 @@ TEST_F(PlanStoreTest, EverythingThatAPlanFollowsFromIsInItsKey) {
   add(graph, {.recompute = Recompute::automatic});
   add(graph, {.recompute = Recompute::automatic, .memory_bytes = 1000});
   add(graph, {.recompute = Recompute::automatic, .memory_bytes = 1000, .keeps_snapshot = true});
+  add(graph, {.recompute = Recompute::automatic,
+              .memory_bytes = 1000,
+              .keeps_snapshot = true,
+              .lent_state_bytes = 100});
   add(random_graph(1).graph, {});
   CompileOptions elsewhere;
   elsewhere.plan_folder = "elsewhere";

@@ -33,12 +33,12 @@ uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-void add_word(std::string_view word, double weight, std::vector<double>& sum) {
+std::vector<double> word_vector(std::string_view word, size_t width) {
   SplitMix64 draws(fnv1a(word));
-  for (double& element : sum) {
-    const double unit = std::ldexp(static_cast<double>(draws.bits() >> 11), -53);
-    element += weight * (2 * unit - 1);
-  }
+  std::vector<double> vector(width);
+  for (double& element : vector)
+    element = 2 * (static_cast<double>(draws.bits() >> 11) * 0x1p-53) - 1;
+  return vector;
 }
 
 }  // namespace
@@ -67,12 +67,22 @@ SentencePair sentence_pair(uint64_t key, uint64_t index) {
   return pair;
 }
 
-std::vector<float> sentence_embedding(std::string_view text, int64_t width) {
-  std::vector<double> sum(static_cast<size_t>(width));
+const std::vector<double>& SentenceEmbedder::vector_of(std::string_view word) {
+  const auto known = vectors_.find(word);
+  if (known != vectors_.end()) return known->second;
+  return vectors_.emplace(word, word_vector(word, width_)).first->second;
+}
+
+std::vector<float> SentenceEmbedder::operator()(std::string_view text) {
+  std::vector<double> sum(width_);
   int64_t words = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const size_t end = std::min(rest.find(' '), rest.size());
-    if (end > 0) add_word(rest.substr(0, end), 1 / (1 + 0.1 * static_cast<double>(words++)), sum);
+    if (end > 0) {
+      const double weight = 1 / (1 + 0.1 * static_cast<double>(words++));
+      const std::vector<double>& vector = vector_of(rest.substr(0, end));
+      for (size_t i = 0; i < width_; ++i) sum[i] += weight * vector[i];
+    }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (words == 0) throw UsageError("a text without words has no embedding");
@@ -86,6 +96,10 @@ std::vector<float> sentence_embedding(std::string_view text, int64_t width) {
   embedding.reserve(sum.size());
   for (const double element : sum) embedding.push_back(static_cast<float>(element / norm));
   return embedding;
+}
+
+std::vector<float> sentence_embedding(std::string_view text, int64_t width) {
+  return SentenceEmbedder(width)(text);
 }
 
 }  // namespace fullbore::energy_flow

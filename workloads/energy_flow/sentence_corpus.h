@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,5 +29,18 @@ std::span<const std::string_view> corpus_words();
 /// double. UsageError for a text without words.
 /// Source of the hash: Fowler, Noll, Vo 1991, FNV-1a with 64 bits (draft-eastlake-fnv).
 std::vector<float> sentence_embedding(std::string_view text, int64_t width = 768);
+
+/// The same of many sentences: each word's vector is drawn once, and kept.
+class SentenceEmbedder {
+ public:
+  explicit SentenceEmbedder(int64_t width) : width_(static_cast<size_t>(width)) {}
+  std::vector<float> operator()(std::string_view text);
+
+ private:
+  const std::vector<double>& vector_of(std::string_view word);
+
+  size_t width_;
+  std::map<std::string, std::vector<double>, std::less<>> vectors_;
+};
 
 }  // namespace fullbore::energy_flow

@@ -69,6 +69,16 @@ TEST(SentenceCorpus, SaysEachOfItsWords) {
   for (const int count : labels) EXPECT_NEAR(count, 2000.0 / 3, 100);
 }
 
+// Bits, at a width that no vector of instructions divides: what a sentence is embedded to does not depend on those before it.
+TEST(SentenceCorpus, EmbedsManySentencesAsEachAlone) {
+  SentenceEmbedder embedding_of(37);
+  for (uint64_t i = 0; i < 100; ++i) {
+    const SentencePair pair = sentence_pair(5, i);
+    EXPECT_EQ(embedding_of(pair.premise), sentence_embedding(pair.premise, 37)) << pair.premise;
+    EXPECT_EQ(embedding_of(pair.hypothesis), sentence_embedding(pair.hypothesis, 37));
+  }
+}
+
 TEST(SentenceCorpus, EmbedsByPlaceAndWord) {
   EXPECT_LT(dot(sentence_embedding("a dog"), sentence_embedding("dog a")), 0.9999);
   EXPECT_EQ(sentence_embedding("dog", 4), sentence_embedding("  dog ", 4));
