@@ -21,6 +21,7 @@ inline const OpHandle fp8_matmul{"fp8_matmul"};
 inline const OpHandle fused{"fused"};
 inline const OpHandle gather{"gather"};
 inline const OpHandle gather_sum{"gather_sum"};
+inline const OpHandle index_add{"index_add"};
 inline const OpHandle iota{"iota"};
 inline const OpHandle linear_cross_entropy{"linear_cross_entropy"};
 inline const OpHandle linear_cross_entropy_gradient{"linear_cross_entropy_gradient"};

@@ -25,6 +25,7 @@
 #include "fullbore/passes/loops/loop_invariant_code_motion.h"
 #include "fullbore/passes/memory/order_nodes.h"
 #include "fullbore/passes/memory/rematerialize.h"
+#include "fullbore/passes/memory/scatter_accumulation.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/precision/lower_precision.h"
 #include "fullbore/passes/precision/reduce_intermediate_precision.h"
@@ -114,6 +115,8 @@ const std::vector<Pass>& pipeline() {
        batch_weight_gradients},
       {"gemm_accumulation", "a matmul adds its result to the sum that a loop carries (beta = 1)",
        "before fuse, which would make a kernel of the addition", true, gemm_accumulation},
+      {"scatter_accumulation", "rows are added by index to what they are added to anyway",
+       "before fuse, which would make a kernel of the addition", true, scatter_accumulation},
       {"low_precision_weight_copies",
        "matmuls read bf16 or f16 copies of weights that the optimizer's kernel updates",
        "after elimination, which leaves only what is read; before fuse, which takes the casts of "

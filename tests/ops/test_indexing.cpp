@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include "fullbore/ops/ops.h"
+#include "fullbore/base/error.h"
+#include "fullbore/ops/counted_rows.h"
 #include "tests/ops/differentiate.h"
 
 /// Access by index, sorting, and what models make of them: compaction, segment sums, caches.
@@ -27,6 +28,24 @@ TEST(Gather, ReadsRowsAndZeroOutOfRange) {
                              [](GraphBuilder&, const auto& x) { return gather(x[0], x[1]); });
   EXPECT_EQ(y.shape(), (Shape{5, 2}));
   EXPECT_THAT(elements(y), ElementsAre(5, 6, 1, 2, 5, 6, 0, 0, 0, 0));
+}
+
+TEST(ZeroRows, AreZeroUpToTheCountAndUndefinedBeyond) {
+  for (const double count : {0.0, 2.0, 3.0, 9.0}) {
+    const Literal y = evaluate({scalar(count)}, [](GraphBuilder& builder, const auto& x) {
+      return zero_rows(builder, {DType::f64, {3, 2}}, x[0]);
+    });
+    ASSERT_EQ(y.shape(), (Shape{3, 2}));
+    for (int64_t i = 0; i < 6; ++i)
+      if (static_cast<double>(i / 2) < count)
+        EXPECT_TRUE(y.at(i) == 0 && !std::signbit(y.at(i))) << i << " of " << count;
+      else
+        EXPECT_TRUE(std::isnan(y.at(i))) << i << " of " << count;
+  }
+  GraphBuilder builder;
+  const Tensor count = builder.input("count", Role::batch, {DType::i64, {}});
+  EXPECT_THROW((void)zero_rows(builder, {DType::boolean, {3}}, count), UsageError);
+  EXPECT_THROW((void)zero_rows(builder, {DType::f32, {}}, count), UsageError);
 }
 
 TEST(Gather, SumsTheCotangentsOfARowReadTwice) {

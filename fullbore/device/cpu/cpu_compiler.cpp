@@ -89,6 +89,7 @@ Target cpu_target(int threads) {
   target.offers_row_invariance = true;
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
+  native(op::index_add) = gemm_dtypes;
   native(op::prepack) = {DType::f64, DType::f32, DType::bf16, DType::f16};
   // The dot products of AVX512_BF16 make the sum as it is written as fast, and AMX faster.
   native(op::winograd_convolution) = {DType::f32, DType::f16};

@@ -10,6 +10,7 @@
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
 #include "fullbore/device/cpu/kernels/gather.h"
 #include "fullbore/device/cpu/kernels/gather_sum.h"
+#include "fullbore/device/cpu/kernels/index_add.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
 #include "fullbore/device/cpu/kernels/scatter_max.h"
 #include "fullbore/device/cpu/kernels/sort.h"
@@ -68,6 +69,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::dropout_mask, "draws", make_dropout_mask},
       {op::gather, "copy", make_gather},
       {op::gather_sum, "rows", make_gather_sum},
+      {op::index_add, "rows", make_index_add},
       {op::matmul, "dot", make_dot_matmul},
       {op::matmul, "vnni", make_vnni_matmul},
       {op::matmul, "amx", make_amx_tiled_matmul},
