@@ -124,6 +124,25 @@ const Contraction kMatmuls[] = {
     {48, 64, 64, 32, false, true},
     {48, 64, 32, 64, false, false},
     {48, 64, 32, 64, true, false},
+    // Low ranks, and heads that are no whole blocks.
+    {5, 512, 32, 128, false, true},
+    {5, 512, 32, 128, false, false},
+    {5, 32, 128, 512, true, false},
+    {5, 1024, 16, 64, false, true},
+    {1, 1024, 80, 64, false, false},
+    {1, 1024, 386, 64, false, true},
+    // Few tokens before a large vocabulary, and through a layer.
+    {1, 64, 50257, 768, false, true},
+    {1, 64, 768, 50257, false, false},
+    {1, 50257, 768, 64, true, false},
+    {1, 64, 3072, 768, false, true},
+    {1, 64, 768, 3072, false, false},
+    {1, 3072, 768, 64, true, false},
+    // A layer of configs/peptide.yaml with a batch of 4, in two microbatches.
+    {1, 100, 1024, 256, false, true},
+    {1, 100, 256, 1024, false, true},
+    {1, 1024, 256, 100, true, false},
+    {1, 256, 256, 100, true, false},
     // Generation: few tokens through a layer.
     {1, 8, 768, 768, false, true},
     {1, 1, 768, 768, false, true},

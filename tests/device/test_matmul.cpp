@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -429,8 +430,8 @@ void expect_equal_bits_of_layouts(VectorUnit vector_unit) {
   const cpu::GemmUnit<T>* unit = cpu::gemm_unit<T>(vector_unit);
   if (unit == nullptr) return;
   cpu::Prefetcher asks;
-  for (const int64_t columns :
-       {int64_t{unit->block_columns}, int64_t{unit->block_columns - 1}, int64_t{unit->lanes}})
+  for (const int64_t columns : {int64_t{unit->block_columns}, int64_t{unit->block_columns - 1},
+                                int64_t{2 * unit->lanes}, int64_t{unit->lanes}})
     for (int64_t rows = 1; rows <= 13; ++rows)
       for (const int64_t depth : {0, 1, 3, 4, 6, 8, 21}) {
         const Layouts<T> matmul(rows, columns, depth);
@@ -454,6 +455,47 @@ TEST(GemmLoops, GiveTheSameBitsHoweverOperandsLie) {
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512}) {
     expect_equal_bits_of_layouts<float>(unit);
     expect_equal_bits_of_layouts<double>(unit);
+  }
+}
+
+// Rows and columns of a few, one and two vectors, with what is left over. Neighbours of both matrices are NaN: none may be copied,
+// none written over.
+template <class T>
+void expect_transposed_copies(VectorUnit vector_unit, DType dtype) {
+  const cpu::GemmUnit<T>* unit = cpu::gemm_unit<T>(vector_unit);
+  if (unit == nullptr) return;
+  const auto lanes = static_cast<int64_t>(unit->lanes);
+  for (int64_t rows = 1; rows <= 2 * lanes + 1; ++rows)
+    for (const int64_t columns : {int64_t{1}, lanes - 1, lanes, lanes + 3, 2 * lanes}) {
+      if (columns == 0) continue;
+      const int64_t from_stride = columns + 2, to_stride = rows + 3;
+      Literal from({dtype, {rows, from_stride}});
+      for (int64_t i = 0; i < from.elements(); ++i)
+        from.reals()[static_cast<size_t>(i)] =
+            i % from_stride < columns ? static_cast<double>(i % 251) : std::nan("");
+      std::vector<T> to(static_cast<size_t>(columns * to_stride),
+                        std::numeric_limits<T>::quiet_NaN());
+      const std::vector<char> bytes = from.bytes();
+      unit->copy_transposed({bytes.data(), dtype, from_stride, rows, columns}, to.data(),
+                            to_stride);
+      int64_t wrong = 0;
+      for (int64_t column = 0; column < columns; ++column)
+        for (int64_t row = 0; row < to_stride; ++row) {
+          const double found = to[static_cast<size_t>(column * to_stride + row)];
+          const bool right =
+              row < rows ? found == from.at(row * from_stride + column) : std::isnan(found);
+          wrong += right ? 0 : 1;
+        }
+      EXPECT_EQ(wrong, 0) << vector_unit_name(vector_unit) << " " << dtype_name(dtype) << ": "
+                          << rows << " x " << columns;
+    }
+}
+
+TEST(GemmLoops, TransposeEachElementAndNothingElse) {
+  for (const VectorUnit unit : units_of_this_processor()) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      expect_transposed_copies<float>(unit, dtype);
+    expect_transposed_copies<double>(unit, DType::f64);
   }
 }
 

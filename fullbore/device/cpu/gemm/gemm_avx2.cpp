@@ -25,6 +25,7 @@ struct Avx2F32 {
   static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
   static constexpr int kUnitSteps = 4;
+  static constexpr bool walks(int vectors) { return vectors == kBlockVectors; }
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 60;
@@ -119,6 +120,7 @@ struct Avx2F64 {
   static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
   static constexpr int kUnitSteps = 4;
+  static constexpr bool walks(int vectors) { return vectors == kBlockVectors; }
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 30;

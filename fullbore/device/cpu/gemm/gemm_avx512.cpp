@@ -26,6 +26,8 @@ struct Avx512F32 {
   using Mask = __mmask16;
   static constexpr int kLanes = 16;
   static constexpr int kBlockVectors = 4;
+  static constexpr int kUnitSteps = 4;
+  static constexpr bool walks(int vectors) { return vectors != 3; }  // 48 columns are rare
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 100;
   static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
