@@ -16,9 +16,10 @@ campaign = tool.load("campaign")
 same_bits = campaign.load("same_bits")
 same_speed = campaign.load("same_speed")
 
-# `train` keeps a weight that the file `weight` beside the script says, `bench` takes the time of the file `seconds`.
+# `train` keeps a weight that the file `weight` beside the script says; a round of `bench` takes the time of the file `seconds`,
+# and as much longer as the script was stopped meanwhile.
 SCRIPT = """#!{python}
-import json, os, pathlib, struct, sys
+import json, os, pathlib, struct, sys, time
 here = pathlib.Path(__file__).parent
 if sys.argv[1] == "--version":
     print("fullbore of a test")
@@ -33,7 +34,15 @@ elif sys.argv[1] == "train":
                          name: {{"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}}}).encode()
     (folder / "weights.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
 else:
-    print(json.dumps({{"contenders": [{{"seconds_per_step": {{"median": float((here / "seconds").read_text())}}}}]}}))
+    assert sys.argv[sys.argv.index("--steps") + 1] == "1"
+    seconds = float((here / "seconds").read_text())
+    rounds = []
+    for _ in range(int(sys.argv[sys.argv.index("--rounds") + 1])):
+        began = time.monotonic()
+        time.sleep(seconds)
+        longer = time.monotonic() - began - seconds
+        rounds.append(seconds + (longer if longer > 0.08 else 0))
+    print(json.dumps({{"contenders": [{{"round_seconds": rounds}}]}}))
 """
 
 
@@ -43,7 +52,7 @@ class TwoBuilds(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         for name in ("old", "new"):
-            self.build(name, "w 1", 0.5)
+            self.build(name, "w 1", 0.02)
 
     def build(self, name, weight, seconds):
         tree = self.folder / name
@@ -72,9 +81,9 @@ class TwoBuilds(unittest.TestCase):
         json.dumps(result)
 
     def test_other_bits(self):
-        self.build("new", "w 1.0000001", 0.5)
+        self.build("new", "w 1.0000001", 0.02)
         self.assertEqual(self.run_campaign(same_bits)["failures"], ["small: 1 of 1 tensors differ: weights: w"])
-        self.build("new", "v 1", 0.5)
+        self.build("new", "v 1", 0.02)
         self.assertEqual(self.run_campaign(same_bits)["failures"], ["small: other tensors: weights: v, weights: w"])
 
     def test_a_build_that_fails(self):
@@ -86,17 +95,44 @@ class TwoBuilds(unittest.TestCase):
             self.run_campaign(same_bits, old="nowhere/fullbore")
 
     def test_speed(self):
-        result = self.run_campaign(same_speed, turns="3")
+        quick = {"turns": "2", "visit": "2.4", "slice": "0.15"}
+        result = self.run_campaign(same_speed, **quick)
         self.assertEqual(result["failures"], [])
         self.assertEqual(result["configurations"][0]["upper_bound"], 1.0)
-        self.build("new", "w 1", 0.51)
-        failures = self.run_campaign(same_speed, turns="3")["failures"]
+        self.build("new", "w 1", 0.0204)
+        failures = self.run_campaign(same_speed, **quick)["failures"]
         self.assertEqual(failures, ["small: the upper bound 1.0200 is above 1.01"])
-        self.build("new", "w 1", 0.4)
-        self.assertEqual(self.run_campaign(same_speed, turns="3")["failures"], [])
+        self.build("new", "w 1", 0.016)
+        self.assertEqual(self.run_campaign(same_speed, **quick)["failures"], [])
 
     def test_too_few_pairs_tell_nothing(self):
-        self.assertIn("pairs", self.run_campaign(same_speed, turns="2")["failures"][0])
+        failures = self.run_campaign(same_speed, turns="1", visit="0.2", slice="0.2")["failures"]
+        self.assertIn("pairs", failures[0])
+
+    def test_slices_lie_between_stops(self):
+        self.assertEqual(same_speed.slices([1, 2, 9, 3, 1, 8, 2, 1, 3], 5), [[3, 1], [2, 1, 3]])
+        self.assertEqual(same_speed.slices([1, 9, 9, 1, 2], 5), [[], [1, 2]], "a slice in which no step was whole")
+        self.assertEqual(same_speed.slices([1, 2, 3, 1], 5), [], "never stopped")
+
+    def test_neighbours_are_combined(self):
+        pairs = [(1, 2), (4, 2), (9, 5), (4, 5), (7, 7)]
+        for found, expected in zip(same_speed.combined(pairs, 2), [(2, 2), (6, 5), (7, 7)], strict=True):
+            for side, value in zip(found, expected):
+                self.assertAlmostEqual(side, value)
+        self.assertEqual(len(same_speed.combined(pairs, 3)), 2)
+        self.assertEqual(len(same_speed.combined(pairs[:4], 3)), 1, "one of three is left out")
+
+    def test_visits_are_longer_where_ratios_scatter(self):
+        wide, narrow = [1.0, 1.2, 0.8, 1.1], [1.0, 1.02, 0.98, 1.01]
+        spent = {"wide": 10, "narrow": 10, "few": 10}
+        found = same_speed.lengths({"wide": wide, "narrow": narrow, "few": [1.0]}, spent, 20)
+        self.assertAlmostEqual(sum(found.values()), 60)
+        self.assertAlmostEqual(found["wide"] / found["narrow"], 2 / same_speed.SHORTEST, delta=0.1)
+        self.assertGreater(found["few"], found["wide"])
+        faster = {"wide": [0.5 * ratio for ratio in wide], "narrow": narrow, "few": [1.0]}
+        for job, seconds in same_speed.lengths(faster, spent, 20).items():
+            self.assertAlmostEqual(seconds, found[job])
+        self.assertEqual(same_speed.lengths({"a": [1.0], "b": []}, {"a": 1, "b": 1}, 20), {"a": 20, "b": 20})
 
     def test_quantiles(self):
         # Of the tables of Student's t.

@@ -5,6 +5,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 
 import gathered
 
@@ -53,12 +54,28 @@ class Build:
         return self.run("--version").strip()
 
     def run(self, *arguments):
-        done = subprocess.run([self.binary, *arguments], cwd=self.folder, env=self.environment, capture_output=True,
-                              text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{self.name}: {' '.join(map(str, arguments))}: exit code {done.returncode}: "
-                               f"{done.stderr.strip()[-400:]}")
-        return done.stdout
+        return self.output(self.start(*arguments))
+
+    def start(self, *arguments):
+        """A process. What it writes goes to files, `written`: it waits for no reader."""
+        written = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        process = subprocess.Popen([self.binary, *arguments], cwd=self.folder, env=self.environment, stdout=written[0],
+                                   stderr=written[1])
+        process.written = written
+        return process
+
+    def output(self, process):
+        """What it wrote, once it has ended."""
+        process.wait()
+        for file in process.written:
+            file.seek(0)
+        output, errors = (file.read() for file in process.written)
+        for file in process.written:
+            file.close()
+        if process.returncode != 0:
+            raise RuntimeError(f"{self.name}: {' '.join(map(str, process.args[1:]))}: exit code {process.returncode}: "
+                               f"{errors.strip()[-400:]}")
+        return output
 
     def job(self, name, text):
         """Arguments behind the command's name."""

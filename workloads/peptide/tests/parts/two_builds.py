@@ -1,7 +1,7 @@
 """Of tools/campaigns/support/two_builds.py."""
 
 SMALLER = {
-    "peptide": ["train.batch_size=4", "data.validation_spectra=64"],
+    "peptide": ["train.batch_size=2", "data.validation_spectra=64"],
     "peptide-cpu": ["data.validation_spectra=64"],
 }
 MADE_UP = ["peptide", "peptide-cpu"]
