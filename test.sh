@@ -7,4 +7,5 @@ tools/setup.sh
 cmake --preset release --log-level=NOTICE
 tools/check
 cmake --build --preset release --parallel "$(nproc)"
-exec ctest --preset release --parallel 2 "$@"
+# Shells start what runs in the background with interrupts ignored; tests of interrupts must not inherit that.
+exec env --default-signal=INT ctest --preset release --parallel 2 "$@"

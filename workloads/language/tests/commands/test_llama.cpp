@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -58,6 +60,27 @@ TEST_F(LlamaTest, FrozenWeightsAreNamedByWhoeverReadsARun) {
       command({"train", "runs/second", "--resume", "train.frozen_from=" + weights});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, ::testing::Not(HasSubstr("receivers"))) << "keys of another model";
+}
+
+// Background saves copy the State, but not what is read in a file.
+TEST_F(LlamaTest, IsPlannedWithoutACopyOfWeightsInAFile) {
+  ASSERT_EQ(train_llama("runs/first", {}).exit_code, 0);
+  const std::string weights = "runs/first/checkpoints/last/weights.safetensors";
+  const std::vector<std::string> frozen = {"train.freeze=[layers.*, token_embedding.*]",
+                                           "train.frozen_from=" + weights};
+  ASSERT_EQ(train_llama("runs/second", frozen).exit_code, 0);
+  const auto plan = [&](const std::string& saves) {
+    const CommandResult result = command({"plan", "runs/second/config.resolved.yaml", "--json",
+                                          frozen[1], "train.background_saves=" + saves});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const nlohmann::json with = plan("true"), without = plan("false");
+  const int64_t lent = with["frozen_parameters"].get<int64_t>() * 4;
+  ASSERT_GT(lent, 0);
+  EXPECT_EQ(
+      with["planned_peak_bytes"].get<int64_t>() - without["planned_peak_bytes"].get<int64_t>(),
+      with["train"]["state_bytes"].get<int64_t>() - lent);
 }
 
 TEST_F(LlamaTest, IsTrainedContinuedMeasuredAndExported) {
