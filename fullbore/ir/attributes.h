@@ -24,9 +24,7 @@ class Attributes {
   };
 
   Attributes() = default;
-  Attributes(std::initializer_list<Entry> entries) {
-    for (const Entry& entry : entries) set(entry.name, entry.value);
-  }
+  Attributes(std::initializer_list<Entry> entries);
 
   void set(std::string_view name, Value value);
   bool has(std::string_view name) const { return find(name) != nullptr; }
