@@ -31,7 +31,7 @@ class JobTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-/// From now on job.yaml is of the model of tests/tiny, and commands are those of bin/fullbore_tiny, which has it. True.
+/// From now on job.yaml is of the model `tiny` of tests/tiny, and commands are those of bin/fullbore_tiny, which has it. True.
 bool use_tiny_model();
 
 /// The same lines without what depends on the clock.

@@ -6,6 +6,7 @@
 #include "fullbore/nn/grouped_attention.h"
 #include "fullbore/nn/modules.h"
 #include "fullbore/nn/rms_norm.h"
+#include "fullbore/text/paged_rows.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
@@ -155,24 +156,6 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
              {.position = inputs.position, .capacity = inputs.capacity});
   const Tensor row = dynamic_slice(h, inputs.row, 1, 1);
   return squeeze(language_model_logits(trace, head(trace, row, config)), 1);
-}
-
-nn::CacheOptions paged_cache(const PagedInputs& inputs) {
-  static_assert(kCachePageTokens == nn::kPageTokens);
-  return {.position = inputs.position,
-          .capacity = inputs.pages.dim(1) * nn::kPageTokens,
-          .pages = inputs.pages,
-          .counts = inputs.counts,
-          .pool_pages = inputs.pool_pages,
-          .pool_dtype = inputs.pool_dtype,
-          .copies = inputs.copies};
-}
-
-Tensor last_rows(Tensor h, const PagedInputs& inputs) {
-  const int64_t texts = h.dim(0), length = h.dim(1);
-  const Tensor first = iota(h.builder(), {DType::i64, {texts}}, 0) * static_cast<double>(length);
-  return expand_dims(gather(reshape(h, {texts * length, h.dim(2)}), first + inputs.counts - 1.0),
-                     1);
 }
 
 Tensor gpt_paged_decode(Trace& trace, const PagedInputs& inputs,

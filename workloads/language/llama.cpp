@@ -1,6 +1,7 @@
 #include "workloads/language/llama.h"
 
 #include "fullbore/nn/modules.h"
+#include "fullbore/text/paged_rows.h"
 
 namespace fullbore {
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 
-#include "fullbore/nn/key_value_cache.h"
 #include "fullbore/nn/language_model_loss.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/text/text_model.h"
@@ -58,10 +57,6 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
 /// The same of rows of different lengths, over a paged cache: logits f32 [S,vocabulary] of what follows each row's last
 /// token.
 Tensor gpt_paged_decode(Trace& trace, const PagedInputs& inputs, const LanguageModelConfig& config);
-/// The cache that they say.
-nn::CacheOptions paged_cache(const PagedInputs& inputs);
-/// Of h [S,T,C] the row of each text's last token, [S,1,C]; any for a text with none.
-Tensor last_rows(Tensor h, const PagedInputs& inputs);
 
 /// What gpt()'s logits are made of, hidden [B,T,C]: for losses that are made of some of them, or of blocks.
 LanguageModelHead gpt_hidden(Trace& trace, Tensor tokens, const LanguageModelConfig& config);

@@ -38,9 +38,10 @@ TEST(CompletionRows, WhatDoesNotCountTakesNoRoom) {
   EXPECT_THAT(row.before(1), ElementsAre(1, 2));
 }
 
-/// Of the model that there is by default.
+/// Of a model that reads them.
 Config config_of_groups() {
   Config config;
+  config.model.name = "tiny_decoder";
   chess_keys(config).rollout = {.prompts = 4, .samples = 3, .policy_tokens = 21};
   chess_keys(config).rollout.arbiter_tokens = 11;
   TextKeys& keys = config.get<TextKeys>();

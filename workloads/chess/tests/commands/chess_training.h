@@ -46,6 +46,7 @@ class ChessTraining : public JobTest {
   }
 
   static constexpr const char* kTiny = R"(model:
+  name: tiny_decoder
   layers: 1
   heads: 2
   width: 32

@@ -48,8 +48,8 @@ class ChessCommands : public OutputRowsTest {
  protected:
   ChessCommands() : OutputRowsTest(rows()) {}
   void prepare() override {
-    ASSERT_EQ(command({"train", "job.yaml", "run.dir=run", "data.path=", "model.layers=1",
-                       "model.width=16", "model.heads=1", "model.context=256",
+    ASSERT_EQ(command({"train", "job.yaml", "run.dir=run", "data.path=", "model.name=tiny_decoder",
+                       "model.layers=1", "model.width=16", "model.heads=1", "model.context=256",
                        "model.vocabulary=257", "data.tokenizer=byte", "data.batching=chess",
                        "data.validation_fraction=0.2", "chess.records=30", "chess.truth=search:1",
                        "train.steps=1", "train.batch_size=2", "train.sample_characters=0"})
