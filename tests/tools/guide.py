@@ -61,12 +61,20 @@ def missing(promised, output):
     return absent
 
 
+def model_of(config):
+    """The model that a configuration file names, or None."""
+    named = re.search(r"^model:\n(?:  .*\n)*?  name: ([\w-]+)", (ROOT / config).read_text(encoding="utf-8"), re.M)
+    return named[1] if named else None
+
+
 class Command:
     """What the command says of itself: subcommands, options and keys."""
 
     def __init__(self, binary, environment=None):
         self.binary, self.environment, self.helps = str(binary), environment, {}
         self.keys = set(re.findall(rf"^((?:{SECTIONS})\.\w+)$", self.ask("config"), re.M))
+        choices = re.search(r"^    one of (.*?)(?:, default .*)?$", self.ask("config", "model.name"), re.M)
+        self.models = choices[1].split(", ") if choices else []
 
     def ask(self, *arguments):
         done = subprocess.run([self.binary, *arguments], capture_output=True, text=True, env=self.environment, check=False)
@@ -98,12 +106,29 @@ class Command:
                 found.append(f"there is no key {option}")
             if word.startswith("configs/") and not (ROOT / word).exists():
                 found.append(f"there is no {word}")
+            elif word.startswith("configs/"):
+                # A workload may train the model of another, which may not be there.
+                model = model_of(word)
+                if model and model not in self.models:
+                    found.append(f"there is no model {model}, of {word}")
         return found
+
+
+def expanded_lines(text):
+    """The lines of a block, with what its variables were set to before in their place."""
+    variables = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        line = re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: variables.get(name[1] or name[2], name[0]), line)
+        assigned = re.fullmatch(r"\s*(\w+)=([\"'])(.*)\2\s*", line)
+        if assigned:
+            variables[assigned[1]] = assigned[3]
+        else:
+            yield line
 
 
 def command_lines(text):
     """Commands of a block that call fullbore, whichever way."""
-    for line in text.replace("\\\n", " ").splitlines():
+    for line in expanded_lines(text):
         for part in re.split(r"&&|\|\||;|\|", line):
             part = re.sub(r"^\s*(?:\$ )?(?:if |! )?", "", part)
             if re.match(r"(?:\S*/)?fullbore(?:\s|$)", part) and "<(" not in part:

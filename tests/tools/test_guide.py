@@ -14,6 +14,7 @@ case "$*" in
   "train --help") printf 'Options:\\n  --resume   Go on\\n' ;;
   "data stats --help") printf 'Options:\\n  --json   Print JSON\\n' ;;
   config) printf 'data.path\\n    a text\\ntrain.steps\\n    a number\\n' ;;
+  "config model.name") printf 'model.name\\n    one of none, MODEL, default none\\n' ;;
   train*) echo "completed at step 20/20 after 12 ms" ;;
   *) exit 2 ;;
 esac
@@ -26,11 +27,12 @@ class Guide(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         binary = self.folder / "fullbore"
-        binary.write_text(FULLBORE)
+        self.config = next(f"configs/{path.name}" for path in sorted((guide.ROOT / "configs").iterdir()) if path.exists())
+        self.model = guide.model_of(self.config)
+        binary.write_text(FULLBORE.replace("MODEL", self.model))
         binary.chmod(0o755)
         self.command = guide.Command(binary)
         self.page = self.folder / "page.md"
-        self.config = f"configs/{next(path.name for path in sorted((guide.ROOT / 'configs').iterdir()) if path.exists())}"
 
     def examine(self, text):
         self.page.write_text(text)
@@ -56,6 +58,8 @@ class Guide(unittest.TestCase):
                 ("```console\nfullbore data stats x --resume\n```\n", "`fullbore data stats` has no option --resume"),
                 ("```sh\ntrue && fullbore train c train.step=5\n```\n", "no key train.step"),
                 ("```sh\nfullbore train configs/none.yaml\n```\n", "no configs/none.yaml"),
+                ("```sh\nfew=\"train.step=5\"\ntrain='fullbore train c'\n$train ${few}\n```\n", "no key train.step"),
+                ("```sh\nrun=\"fullbore train\"\nrun=\"$run configs/none.yaml\"\n$run $more\n```\n", "no configs/none.yaml"),
                 ("set `train.step=5`\n", "no key train.step"),
                 ("set `data.paths`\n", "no key data.paths"),
                 ("see `bench/results/2020-01-01-none.txt`\n", "no file bench/results/2020-01-01-none.txt"),
@@ -65,6 +69,12 @@ class Guide(unittest.TestCase):
                 found = self.examine(text)
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(complaint, found[0])
+
+    def test_model_that_is_not_there_is_named(self):
+        text = f"```sh\nfullbore train {self.config}\n```\n"
+        self.assertEqual(self.examine(text), [])
+        self.command.models.remove(self.model)
+        self.assertEqual([complaint.split(",")[0] for complaint in self.examine(text)], [f"there is no model {self.model}"])
 
     def test_comparisons_with_peers_can_begin(self):
         script = str(next(guide.ROOT.glob("workloads/*/bench/peers/compare_*")).relative_to(guide.ROOT))
