@@ -16,12 +16,9 @@ function(fb_sanitize_all)
   endif()
   target_compile_options(fb_flags INTERFACE -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC 12 loses track of which alternative of a variant is alive among the instrumentation.
-    if(FB_SANITIZE MATCHES "thread")
-      target_compile_options(fb_flags INTERFACE -Wno-maybe-uninitialized)
-    else()
-      target_compile_options(fb_flags INTERFACE $<${is_test}:-Wno-maybe-uninitialized>)
-    endif()
+    # GCC 12 loses track of which alternative of a variant is alive among the instrumentation. Builds without it have the
+    # warning.
+    target_compile_options(fb_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
 endfunction()
 
@@ -61,10 +58,14 @@ function(fb_sanitize)
   if(NOT sanitized)
     return()
   endif()
+  set(quiet "")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(quiet ";-Wno-maybe-uninitialized")  # see above
+  endif()
   foreach(source ${ARGN})
     if(source IN_LIST sanitized)
       set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
-        COMPILE_OPTIONS "-O1;-fsanitize=${FB_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer;-D_GLIBCXX_ASSERTIONS")
+        COMPILE_OPTIONS "-O1;-fsanitize=${FB_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer;-D_GLIBCXX_ASSERTIONS${quiet}")
     endif()
   endforeach()
 endfunction()

@@ -44,7 +44,6 @@ std::string double_text(double value) {
   return text;
 }
 
-// Out of line: where sanitizers instrument a source, GCC 12 takes the copy of a value for one of an uninitialised one.
 Attributes::Attributes(std::initializer_list<Entry> entries) {
   for (const Entry& entry : entries) set(entry.name, entry.value);
 }
