@@ -10,6 +10,7 @@
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/nn/key_value_cache.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/rollout.h"
