@@ -14,6 +14,7 @@
 
 #include "fullbore/base/philox.h"
 #include "fullbore/device/registry.h"
+#include "fullbore/nn/key_value_cache.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
 #include "workloads/language/models.h"
