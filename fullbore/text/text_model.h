@@ -143,10 +143,10 @@ struct TextTask {
   std::function<QualityMetrics(const Config&)> quality = {};
 };
 
-/// A workload of such a model; what is not of texts may be added to what is returned.
-Workload text_workload(const std::string& name, TextModel model);
-/// For Workload::registers.
+/// A workload of such models, which it registers; what is not of texts may be added to what is returned.
+Workload text_workload(const std::string& name, std::vector<TextModel> models);
 void register_text_model(TextModel model);
+/// For Workload::registers.
 void register_text_task(TextTask task);
 
 /// UsageError "<what> is of a <name> model, not of a language model".

@@ -172,15 +172,15 @@ OpenedWorkload open_text_workload(const Config& config, Console& console,
 
 }  // namespace
 
-Workload text_workload(const std::string& name, TextModel model) {
+Workload text_workload(const std::string& name, std::vector<TextModel> models) {
   Workload workload;
   workload.name = name;
-  workload.keys.models = {model.name};
+  for (const TextModel& model : models) workload.keys.models.push_back(model.name);
   workload.keys.least_memory = least_memory_of;
   workload.open = open_text_workload;
   workload.quality = text_quality;
-  workload.registers = [model = std::move(model)] {
-    register_text_model(model);
+  workload.registers = [models = std::move(models)] {
+    for (const TextModel& model : models) register_text_model(model);
     register_sample_quality();
   };
   return workload;

@@ -95,7 +95,7 @@ Workload tiny_decoder() {
     return static_cast<double>(sizes.layers * 16 * sizes.width * sizes.width);
   };
   model.token_table = "token_embedding.weight";
-  return text_workload("tiny_decoder", std::move(model));
+  return text_workload("tiny_decoder", {std::move(model)});
 }
 
 const WorkloadRegistrar kTinyDecoder{tiny_decoder()};

@@ -74,7 +74,7 @@ Workload tiny() {
     return width * width;
   };
   model.token_table = "token_embedding.weight";
-  Workload workload = text_workload("tiny", std::move(model));
+  Workload workload = text_workload("tiny", {std::move(model)});
   workload.keys.is_default = true;
   return workload;
 }

@@ -143,6 +143,9 @@ def examine(path, command):
         if language in ("sh", "console"):
             for line in command_lines(text):
                 found += [f"{complaint}: {line.strip()}" for complaint in command.complaints(line)]
+            # Of a file that a block writes.
+            found += [f"there is no {config}: {line.strip()}" for line in text.splitlines()
+                      for config in re.findall(r"^ *config: (configs/\S+)", line) if not (ROOT / config).exists()]
     prose = FENCE.sub("", page)
     for code in re.findall(r"`([^`\n]+)`", prose):
         key = re.match(rf"((?:{SECTIONS})\.(?!{FILES})[a-z]\w*)(?:=|$)", code)

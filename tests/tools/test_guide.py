@@ -60,6 +60,7 @@ class Guide(unittest.TestCase):
                 ("```sh\nfullbore train configs/none.yaml\n```\n", "no configs/none.yaml"),
                 ("```sh\nfew=\"train.step=5\"\ntrain='fullbore train c'\n$train ${few}\n```\n", "no key train.step"),
                 ("```sh\nrun=\"fullbore train\"\nrun=\"$run configs/none.yaml\"\n$run $more\n```\n", "no configs/none.yaml"),
+                ("```sh\ncat > a.yaml <<'END'\nsweep:\n  config: configs/none.yaml\nEND\n```\n", "no configs/none.yaml"),
                 ("set `train.step=5`\n", "no key train.step"),
                 ("set `data.paths`\n", "no key data.paths"),
                 ("see `bench/results/2020-01-01-none.txt`\n", "no file bench/results/2020-01-01-none.txt"),

@@ -98,7 +98,7 @@ void check(const ConfigCheck& check) {
 }
 
 Workload hybrid_workload() {
-  Workload workload = text_workload("hybrid", hybrid_text_model());
+  Workload workload = text_workload("hybrid", {hybrid_text_model()});
   workload.keys.fields = fields;
   workload.keys.retired_words = {{"model.branch", "stand_in", "channel_softmax"}};
   workload.keys.check = check;

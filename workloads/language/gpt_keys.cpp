@@ -39,13 +39,8 @@ void check_keys(const ConfigCheck& check) {
 }
 
 Workload language() {
-  Workload workload = text_workload("language", gpt_text_model());
+  Workload workload = text_workload("language", {gpt_text_model(), llama_text_model()});
   workload.keys.is_default = true;
-  workload.keys.models.emplace_back("llama");
-  workload.registers = [] {
-    register_text_model(gpt_text_model());
-    register_text_model(llama_text_model());
-  };
   workload.keys.check = check_keys;
   workload.keys.fields = fields;
   return workload;
