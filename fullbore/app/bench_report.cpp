@@ -167,6 +167,9 @@ std::string row(const BenchReport& report, const char* label, const Cell& cell) 
   return line + '\n';
 }
 
+/// Near one by thousandths; a stall of the machine makes hundreds of it, whose digits say nothing.
+std::string ratio_text(double ratio) { return fmt::format("{:.{}f}", ratio, ratio < 10 ? 3 : 1); }
+
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
 std::string short_name(const BenchContender& c) {
@@ -333,9 +336,10 @@ std::string text(const BenchReport& report) {
   if (report.contenders.size() < 2) return out;
   const ThroughputRatio ratio = ratio_of(report);
   return out + fmt::format(
-                   "{}: {:.3f} times the throughput, 95 % confidence {:.3f} to {:.3f}\n"
+                   "{}: {} times the throughput, 95 % confidence {} to {}\n"
                    "(bootstrap of the median over {} rounds of paired ratios)\n",
-                   report.contenders[1].name, ratio.median, ratio.interval.low, ratio.interval.high,
+                   report.contenders[1].name, ratio_text(ratio.median),
+                   ratio_text(ratio.interval.low), ratio_text(ratio.interval.high),
                    first.times.round_seconds.size());
 }
 
