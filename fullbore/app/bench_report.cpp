@@ -202,8 +202,8 @@ std::string time_rows(const BenchReport& report) {
     return milliseconds(spread.least) + " to " + milliseconds(spread.most) + " ms";
   });
   text += row(report, "throughput", [](const BenchContender& c) {
-    const std::string samples = fmt::format("{} {}/s", count_text(samples_per_second(c)),
-                                            c.sample_unit.empty() ? "samples" : c.sample_unit);
+    std::string samples = fmt::format("{} {}/s", count_text(samples_per_second(c)),
+                                      c.sample_unit.empty() ? "samples" : c.sample_unit);
     if (c.times.tokens == 0 || !c.sample_unit.empty()) return samples;
     return count_text(tokens_per_second(c)) + " tok/s, " + samples;
   });
