@@ -145,6 +145,7 @@ struct TextTask {
 
 /// A workload of such models, which it registers; what is not of texts may be added to what is returned.
 Workload text_workload(const std::string& name, std::vector<TextModel> models);
+/// text_workload() does, when its workload is registered.
 void register_text_model(TextModel model);
 /// For Workload::registers.
 void register_text_task(TextTask task);
