@@ -124,6 +124,11 @@ const Contraction kMatmuls[] = {
     {48, 64, 64, 32, false, true},
     {48, 64, 32, 64, false, false},
     {48, 64, 32, 64, true, false},
+    {1, 1024, 192, 64, false, true},
+    {1, 1024, 256, 64, false, true},
+    {1, 1024, 64, 64, false, true},
+    {1, 384, 384, 128, false, true},
+    {1, 384, 512, 128, false, true},
     // Low ranks, and heads that are no whole blocks.
     {5, 512, 32, 128, false, true},
     {5, 512, 32, 128, false, false},

@@ -28,6 +28,7 @@ struct Avx512F32 {
   static constexpr int kBlockVectors = 4;
   static constexpr int kUnitSteps = 4;
   static constexpr bool walks(int vectors) { return vectors != 3; }  // 48 columns are rare
+  static constexpr bool kPrefetchesAdjacent = true;
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 100;
   static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
@@ -38,6 +39,11 @@ struct Avx512F32 {
   FB_INLINE Register broadcast(float x) { return _mm512_set1_ps(x); }
   FB_INLINE Register add(Register a, Register b) { return _mm512_add_ps(a, b); }
   FB_INLINE Register fma(Register a, Register b, Register c) { return _mm512_fmadd_ps(a, b, c); }
+#ifndef FB_EMULATED  // where memory stands in for registers
+  FB_INLINE void add_product(Register& sum, Register a, Register b) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+#endif
   FB_INLINE Mask mask_of(int count) { return static_cast<Mask>((1U << count) - 1); }
   FB_INLINE Register load_some(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
   FB_INLINE void store_some(float* p, Register x, Mask mask) { _mm512_mask_storeu_ps(p, mask, x); }
