@@ -291,6 +291,9 @@ FB_EMULATED __m512d sqrt_pd(__m512d x) {
 FB_EMULATED __m512 scalef_ps(__m512 x, __m512 n) {
   return each<F32>([&](int i) { return scaled(x[i], n[i]); });
 }
+FB_EMULATED __m512 maskz_scalef_ps(__mmask16 mask, __m512 x, __m512 n) {
+  return each<F32>([&](int i) { return (mask >> i & 1) != 0 ? scaled(x[i], n[i]) : 0; });
+}
 
 FB_EMULATED __m512i add_epi64(__m512i a, __m512i b) {
   return each<U64>([&](int i) { return U64(a)[i] + U64(b)[i]; });
@@ -529,6 +532,7 @@ FB_EMULATED __m256i dpbusd_256(__m256i sums, __m256i unsigned_bytes, __m256i sig
 #define _mm512_maskz_loadu_pd ::fullbore::emulated::intrinsics::maskz_loadu_pd
 #define _mm512_maskz_loadu_ps ::fullbore::emulated::intrinsics::maskz_loadu_ps
 #define _mm512_maskz_mov_ps ::fullbore::emulated::intrinsics::maskz_mov_ps
+#define _mm512_maskz_scalef_ps ::fullbore::emulated::intrinsics::maskz_scalef_ps
 #define _mm512_max_epi32 ::fullbore::emulated::intrinsics::max_epi32
 #define _mm512_max_ps ::fullbore::emulated::intrinsics::max_ps
 #define _mm512_min_ps ::fullbore::emulated::intrinsics::min_ps

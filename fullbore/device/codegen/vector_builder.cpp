@@ -51,16 +51,16 @@ llvm::Value* VectorBuilder::power_of_two(Value n) const {
   return from_bits(b_.CreateShl(b_.CreateAdd(n, integer(bias)), integer(mantissa)));
 }
 
-llvm::Value* VectorBuilder::scale(Value a, Value n) const {
+llvm::Value* VectorBuilder::scale_where(Value condition, Value a, Value n) const {
   FB_CHECK(fills_avx512_);
   const auto id = is_double_ ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
                              : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
   const unsigned lanes = is_double_ ? 8 : 16;
-  Value all = llvm::Constant::getAllOnesValue(b_.getIntNTy(lanes));
+  Value mask = b_.CreateBitCast(condition, b_.getIntNTy(lanes));
   constexpr uint32_t kRoundingOfTheProcessor = 4;
   return b_.CreateIntrinsic(
       id, {},
-      {a, n, llvm::Constant::getNullValue(type_), all, b_.getInt32(kRoundingOfTheProcessor)});
+      {a, n, llvm::Constant::getNullValue(type_), mask, b_.getInt32(kRoundingOfTheProcessor)});
 }
 
 llvm::Value* VectorBuilder::look_up(const std::array<float, 16>& table, Value index) const {

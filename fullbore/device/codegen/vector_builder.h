@@ -59,12 +59,13 @@ class VectorBuilder {
   /// 2^n for integers n in the range of normal exponents.
   Value power_of_two(Value n) const;
 
-  /// Whether scale() and look_up() of 16 have an instruction.
+  /// Whether scale_where() and look_up() of 16 have an instruction.
   bool fills_avx512() const { return fills_avx512_; }
   /// Whether look_up() of 8 has one: vectors of so many f32 are made for processors with AVX2 alone.
   bool fills_avx2() const;
-  /// a 2^n for an integer n held as a float, rounded once. Asks for fills_avx512().
-  Value scale(Value a, Value n) const;
+  /// a 2^n for an integer n held as a float, rounded once; 0 where the condition is false, whatever a and n are there.
+  /// Asks for fills_avx512().
+  Value scale_where(Value condition, Value a, Value n) const;
   /// table[index mod 16] in each lane, for f32. Asks for fills_avx512().
   Value look_up(const std::array<float, 16>& table, Value index) const;
   /// table[index mod 8] in each lane, for f32. Asks for fills_avx2().

@@ -30,9 +30,12 @@ Reduced reduce(const VectorBuilder& v, Value x, Value low = nullptr) {
   return {n, v.fma(v.mul(r, r), q, r)};
 }
 
-// NaN fails both comparisons and stays.
+// NaN fails the comparisons of both and stays.
+Value at_most(const VectorBuilder& v, Value x, double high) {
+  return v.select(v.greater(x, v.real(high)), v.real(high), x);
+}
 Value clamp(const VectorBuilder& v, Value x, double low, double high) {
-  x = v.select(v.greater(x, v.real(high)), v.real(high), x);
+  x = at_most(v, x, high);
   return v.select(v.less(x, v.real(low)), v.real(low), x);
 }
 
@@ -43,10 +46,15 @@ llvm::Value* emit_exp_of_sum(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::V
   const VectorBuilder v(builder, x->getType(), avx512);
   // The upper limit overflows to infinity in the scaling. What is below the lower one, as of keys that nobody sees, is made
   // of 0: many processors take 150 cycles over a product that is too small for its exponent.
-  const double least = v.is_double() ? -746 : -104;
-  const Reduced reduced = reduce(v, clamp(v, x, least, v.is_double() ? 710 : 89), low);
-  Value p = v.select(v.less(x, v.real(least)), v.real(0), v.add(reduced.expm1, v.real(1)));
-  if (v.fills_avx512()) return v.scale(p, reduced.n.real);
+  const double least = v.is_double() ? -746 : -104, most = v.is_double() ? 710 : 89;
+  Value is_zero = v.less(x, v.real(least));
+  if (v.fills_avx512()) {  // what is not scaled may be anything
+    const Reduced reduced = reduce(v, at_most(v, x, most), low);
+    return v.scale_where(builder.CreateNot(is_zero), v.add(reduced.expm1, v.real(1)),
+                         reduced.n.real);
+  }
+  const Reduced reduced = reduce(v, clamp(v, x, least, most), low);
+  Value p = v.select(is_zero, v.real(0), v.add(reduced.expm1, v.real(1)));
   // In two factors, each a normal number: only the last product rounds, so denormals are right.
   Value half = builder.CreateAShr(reduced.n.integer, 1);
   Value rest = builder.CreateSub(reduced.n.integer, half);

@@ -34,6 +34,6 @@ class CodeGenerator {
 };
 
 /// Changes whenever the same kernel text may become other code.
-inline constexpr int kCodegenVersion = 15;
+inline constexpr int kCodegenVersion = 16;
 
 }  // namespace fullbore::jit
