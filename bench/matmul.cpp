@@ -124,6 +124,7 @@ const Contraction kMatmuls[] = {
     {48, 64, 64, 32, false, true},
     {48, 64, 32, 64, false, false},
     {48, 64, 32, 64, true, false},
+    // Shallow layers, whose results are larger than their operands.
     {1, 1024, 192, 64, false, true},
     {1, 1024, 256, 64, false, true},
     {1, 1024, 64, 64, false, true},

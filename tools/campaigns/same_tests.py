@@ -57,7 +57,8 @@ class Side:
             _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if not report.is_file():
-            raise RuntimeError(f"{program} ended with {child.returncode} before its report: {self.folder / 'output'}")
+            last = (self.folder / "output").read_text(errors="replace").strip()[-400:]
+            raise RuntimeError(f"{program} ended with {child.returncode} before its report: {last}")
         passed = {f"{suite['name']}.{test['name']}" for suite in json.loads(report.read_text())["testsuites"]
                   for test in suite["testsuite"] if test["result"] == "COMPLETED" and not test.get("failures")}
         return passed, used.ru_utime + used.ru_stime
@@ -74,6 +75,8 @@ def table(groups):
 def run(context):
     turns, limit = context.setting("turns", 2), context.setting("limit", 1.01)
     builds = [pathlib.Path(context.setting(name, default)).resolve() for name, default in (("old", ""), ("new", str(context.build)))]
+    if turns < 1:
+        raise context.skip(f"turns={turns}: one is needed behind the first")
     for build in builds:
         if not list((build / "bin").glob("test_*")):
             raise context.skip(f"{build} has no bin/test_*")
